@@ -1,0 +1,1 @@
+"""Exact host sizes for SGLang's HiCache."""
