@@ -170,7 +170,7 @@ def plan(stages: Sequence[Stage], terms: Terms, *, allowance_bytes: int | Sequen
     return Plan(
         terms,
         planned,
-        ratio=agreed_ratio(stages, planned, agreement, terms),
+        ratio=agreed_ratio(offers, agreement, terms),
         decided_by=agreement.decided_by,
         stock_size_gb=stock_size_gb(stages, terms),
         assumptions=assumptions_of(offers, agreement),
@@ -306,21 +306,30 @@ def host_size_gb(pool: DevicePool, pages: int | None) -> float | None:
     return float(slots * pool.bytes_per_slot / 10**9)
 
 
-def agreed_ratio(
-    stages: Sequence[Stage], planned: Sequence[StagePlan], agreement: Agreement, terms: Terms
-) -> float | None:
-    """The ratio of a plan: the one in force, or under `total` the one that a size equals (None where none does)."""
+def agreed_ratio(offers: Sequence[Offer], agreement: Agreement, terms: Terms) -> float | None:
+    """The ratio of a plan: the one in force, or under `total` the one that a size equals (None where none does).
+
+    It takes the offers of all stages, so that every rank finds the same ratio, whatever pools its own stage has.
+    """
     if agreement.ratio is not None:
         return agreement.ratio
     if terms.accounting != "total":
         return None
+    owned: dict[str, PoolOffer] = {}
+    for pool in (pool for offer in offers for pool in offer.owned):
+        if pool.device_slots is not None or pool.name not in owned:
+            owned[pool.name] = pool
     groups: dict[str, tuple[Group, int]] = {}
-    for stage, sizes in zip(stages, planned, strict=True):
-        for group in stage.owned:
-            pages = sizes[group.leader.name].pages
-            if pages is None:
-                return None
-            groups[group.leader.name] = (group, pages)
+    for name, pool in owned.items():
+        leader = DevicePool(name, pool.device_slots, page_size=pool.page_size, page_rule=pool.page_rule)
+        group = Group(leader, (leader,))
+        if pool.device_slots is None or (agreement.scale is None and name not in agreement.pages):
+            return None
+        pages = agreement.pages.get(name)
+        if pages is None:
+            assert agreement.scale is not None
+            pages = group.pages_below(agreement.scale)
+        groups[name] = (group, pages)
     return ratio_for(groups)
 
 

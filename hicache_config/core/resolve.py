@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from .capacity import DeviceRatio, HostFraction, TotalSize
 from .findings import Finding
-from .pools import Group, Stage
+from .pools import Group, PageRule, Stage
 from .releases import Release
 from .terms import Terms
 from .units import GB, format_bytes, format_gb
@@ -28,7 +28,8 @@ class PoolOffer:
 
     `device_slots` and `page_size` must be equal wherever the pool exists. `raw_slots` is what SGLang computes from
     the size before its minimum, `share_gb` the part of the size that the pool gets; `own_pages` what the stage alone
-    would have. `is_empty`: the pool costs nothing here and counts as absent.
+    would have. `is_empty`: the pool costs nothing here and counts as absent. `page_rule` must be equal too: with the
+    same slots another rule makes other pages.
     """
 
     name: str
@@ -38,6 +39,7 @@ class PoolOffer:
     raw_slots: int | None = None
     share_gb: float | None = None
     own_pages: int | None = None
+    page_rule: PageRule = "added"
 
 
 @dataclass(frozen=True)
@@ -327,7 +329,9 @@ def _offer(
     group: Group, *, raw_slots: int | None = None, share_gb: float | None = None, own_pages: int | None = None
 ) -> PoolOffer:
     leader = group.leader
-    return PoolOffer(leader.name, leader.slots, leader.page_size, group.is_empty, raw_slots, share_gb, own_pages)
+    return PoolOffer(
+        leader.name, leader.slots, leader.page_size, group.is_empty, raw_slots, share_gb, own_pages, leader.page_rule
+    )
 
 
 def ratio_for(groups: Mapping[str, tuple[Group, int]]) -> float | None:

@@ -1,0 +1,138 @@
+"""How a rule is declared, and the list of all of them.
+
+    @rule("HC120", "both-size-and-ratio", "warning", covers=(7,), why="…", bad={…}, good={…})
+    def both_size_and_ratio(case: Case) -> Iterator[Seen]:
+        if case.gave("hicache_size") and case.gave("hicache_ratio"):
+            yield Seen("hicache_ratio", message="…", help="…", fix=Fix({"hicache_ratio": None}, safe=True))
+
+Must not import anything above this floor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..core.findings import Finding, Fix, Severity
+from ..core.releases import release_key
+
+if TYPE_CHECKING:
+    from .case import Case
+
+#: What a rule needs besides the arguments; where it is not given the rule is skipped with a reason.
+Need = Literal["model", "host"]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a rule saw; the runner adds code, name and severity. `argument` is SGLang's field name."""
+
+    argument: str | None
+    message: str
+    help: str = ""
+    asked: Any = None
+    gets: Any = None
+    fix: Fix | None = None
+    pointer: str | None = None
+    severity: Severity | None = None
+
+
+Check = Callable[["Case"], Iterator[Seen]]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule with all that its page shows.
+
+    `since` and `until` are the first and last release it holds for (None: all supported). `covers` are the numbers of
+    the rules in our notes on SGLang. `bad` and `good` are arguments that fail and pass, `settings` what the examples
+    need besides (`model`, `gpu`, `host_memory`, `environment`). `check` is None for findings that another floor makes.
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    why: str
+    bad: Mapping[str, Any]
+    good: Mapping[str, Any]
+    covers: tuple[int | str, ...] = ()
+    since: str | None = None
+    until: str | None = None
+    needs: tuple[Need, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    check: Check | None = None
+
+    def holds_for(self, release: str) -> bool:
+        """Whether the rule holds for a release."""
+        key = release_key(release)
+        return (self.since is None or key >= release_key(self.since)) and (
+            self.until is None or key <= release_key(self.until)
+        )
+
+
+_RULES: dict[str, Rule] = {}
+
+
+def declare(rule: Rule) -> Rule:
+    """Put a rule into the registry; a code or a name that is there already is a fault of the program."""
+    if rule.code in _RULES or any(rule.name == other.name for other in _RULES.values()):
+        raise ValueError(f"rule {rule.code} {rule.name} is declared twice")
+    _RULES[rule.code] = rule
+    return rule
+
+
+def rule(code: str, name: str, severity: Severity, **metadata: Any) -> Callable[[Check], Check]:
+    """Declare the decorated check as a rule; `metadata` are the other fields of Rule."""
+
+    def register(check: Check) -> Check:
+        declare(Rule(code, name, severity, check=check, **metadata))
+        return check
+
+    return register
+
+
+def all_rules() -> tuple[Rule, ...]:
+    """Every rule by code. Importing this module's siblings declares them."""
+    from . import load_all
+
+    load_all()
+    return tuple(_RULES[code] for code in sorted(_RULES))
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A rule that could not be asked, and why."""
+
+    code: str
+    why: str
+
+
+def run(case: Case, rules: Iterable[Rule] | None = None) -> tuple[list[Finding], list[Skipped]]:
+    """All findings of the rules that hold for the case's release, and the rules that lacked their input."""
+    found: list[Finding] = []
+    skipped: list[Skipped] = []
+    for each in all_rules() if rules is None else rules:
+        if each.check is None or not each.holds_for(case.release.name):
+            continue
+        missing = [need for need in each.needs if not case.has(need)]
+        if missing:
+            skipped.append(Skipped(each.code, case.why_missing(missing[0])))
+            continue
+        found += [_stamp(each, seen) for seen in each.check(case)]
+    return found, skipped
+
+
+def _stamp(rule_: Rule, seen: Seen) -> Finding:
+    return Finding(
+        code=rule_.code,
+        name=rule_.name,
+        severity=seen.severity or rule_.severity,
+        message=seen.message,
+        help=seen.help,
+        argument=seen.argument,
+        pointer=seen.pointer,
+        asked=seen.asked,
+        gets=seen.gets,
+        fix=seen.fix,
+    )
