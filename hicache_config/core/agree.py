@@ -13,7 +13,7 @@ from fractions import Fraction
 from .capacity import TotalSize
 from .findings import Finding, has_errors
 from .releases import Release
-from .resolve import Offer
+from .resolve import Offer, PoolOffer
 from .terms import Accounting, Terms
 
 
@@ -98,13 +98,21 @@ def _minimum(offers: Sequence[Offer], release: Release) -> tuple[dict[str, int],
         return {}, ()
     smallest: dict[str, int] = {}
     deciders: set[int] = set()
-    for name in dict.fromkeys(pool.name for offer in offers for pool in offer.pools):
-        raw = [next((pool.raw_slots for pool in offer.pools if pool.name == name), None) for offer in offers]
-        found = [value for value in raw if value is not None]
-        if found:
-            smallest[name] = min(found)
-            deciders.update(_where(smallest[name], raw))
+    for name, having in _by_name(offers).items():
+        raw = [(index, pool.raw_slots) for index, pool in having if pool.raw_slots is not None]
+        if raw:
+            smallest[name] = min(slots for _, slots in raw)
+            deciders.update(index for index, slots in raw if slots == smallest[name])
     return smallest, tuple(sorted(deciders))
+
+
+def _by_name(offers: Sequence[Offer], *, owned: bool = False) -> dict[str, list[tuple[int, PoolOffer]]]:
+    """Each independent pool with the stages that have it (`owned`: that have bytes of it), in order of appearance."""
+    having: dict[str, list[tuple[int, PoolOffer]]] = {}
+    for index, offer in enumerate(offers):
+        for pool in offer.owned if owned else offer.pools:
+            having.setdefault(pool.name, []).append((index, pool))
+    return having
 
 
 def _where(value: object, values: Iterable[object]) -> tuple[int, ...]:
@@ -142,35 +150,41 @@ def _differing_pools(offers: Sequence[Offer], release: Release) -> list[Finding]
 
 
 def _differing_facts(offers: Sequence[Offer], accounting: Accounting) -> list[Finding]:
-    """Device slots and page sizes of a pool that differ between the stages that have it."""
+    """Device slots, page sizes and page rules of a pool that differ between the stages that have it."""
     found = []
-    for name in dict.fromkeys(pool.name for offer in offers for pool in offer.owned):
-        having = [(index, pool) for index, offer in enumerate(offers) for pool in offer.owned if pool.name == name]
+    for name, having in _by_name(offers, owned=True).items():
         if accounting == "total":
-            found += _differing(name, "device slots", "HC402", [(index, pool.device_slots) for index, pool in having])
-        found += _differing(name, "page sizes", "HC403", [(index, pool.page_size) for index, pool in having])
+            slots = [(index, _number(pool.device_slots)) for index, pool in having if pool.device_slots is not None]
+            found += _differing(name, "device slots", "HC402", slots)
+        found += _differing(name, "page sizes", "HC403", [(index, _number(pool.page_size)) for index, pool in having])
+        found += _differing(name, "page rules", "HC404", [(index, pool.page_rule) for index, pool in having])
     return found
 
 
-def _differing(name: str, what: str, code: str, values: Sequence[tuple[int, int | None]]) -> list[Finding]:
-    stages_by_value: dict[int, list[int]] = {}
+_DIFFERENCES = {"HC402": "device-slots-differ", "HC403": "page-sizes-differ", "HC404": "page-rules-differ"}
+
+
+def _differing(name: str, what: str, code: str, values: Sequence[tuple[int, str]]) -> list[Finding]:
+    stages_by_value: dict[str, list[int]] = {}
     for index, value in values:
-        if value is not None:
-            stages_by_value.setdefault(value, []).append(index)
+        stages_by_value.setdefault(value, []).append(index)
     if len(stages_by_value) <= 1:
         return []
     listed = "; ".join(
-        f"{value:,} on stage{'s' if len(where) > 1 else ''} {', '.join(map(str, where))}"
-        for value, where in sorted(stages_by_value.items())
+        f"{value} on stage{'s' if len(where) > 1 else ''} {', '.join(map(str, where))}"
+        for value, where in sorted(stages_by_value.items(), key=lambda item: (len(item[0]), item[0]))
     )
-    rule = {"HC402": "device-slots-differ", "HC403": "page-sizes-differ"}[code]
     return [
         Finding(
             code,
-            rule,
+            _DIFFERENCES[code],
             "error",
             f"the {what} of pool {name!r} differ between the stages: {listed}",
-            "SGLang makes them equal on all stages before host pools are built; give the same number for each.",
+            "SGLang makes them equal on all stages before host pools are built; give the same for each.",
             pool=name,
         )
     ]
+
+
+def _number(value: int) -> str:
+    return f"{value:,}"

@@ -323,12 +323,11 @@ def agreed_ratio(offers: Sequence[Offer], agreement: Agreement, terms: Terms) ->
     for name, pool in owned.items():
         leader = DevicePool(name, pool.device_slots, page_size=pool.page_size, page_rule=pool.page_rule)
         group = Group(leader, (leader,))
-        if pool.device_slots is None or (agreement.scale is None and name not in agreement.pages):
-            return None
         pages = agreement.pages.get(name)
-        if pages is None:
-            assert agreement.scale is not None
+        if pages is None and agreement.scale is not None and pool.device_slots is not None:
             pages = group.pages_below(agreement.scale)
+        if pages is None:
+            return None
         groups[name] = (group, pages)
     return ratio_for(groups)
 
