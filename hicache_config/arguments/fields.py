@@ -17,7 +17,9 @@ from .releases import table
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 
 
-def argument(default: Any, description: str, *, unit: str | None = None, scope: str | None = None, **limits: Any) -> Any:
+def argument(
+    default: Any, description: str, *, unit: str | None = None, scope: str | None = None, **limits: Any
+) -> Any:
     """A field of the server arguments: our own description, the unit of its number and what it counts for.
 
     `scope` is one of "per rank", "per host", "per engine", "per model". `limits` are pydantic's (ge, gt, le, examples).
@@ -30,7 +32,9 @@ def _check_choice(value: str, info: ValidationInfo) -> str:
     release = (info.context or {}).get("release", NEWEST)
     known = table(release).get(info.field_name or "")
     if known is not None and known.choices and value not in known.choices:
-        raise PydanticCustomError("choice", "not one of the choices", {"choices": list(known.choices), "release": release})
+        raise PydanticCustomError(
+            "choice", "not one of the choices", {"choices": list(known.choices), "release": release}
+        )
     return value
 
 

@@ -16,7 +16,8 @@ class HiCacheArgs(BaseModel):
     """Arguments of the hierarchical cache itself."""
 
     enable_hierarchical_cache: Switch = argument(
-        False, "Keep a second copy of the KV cache in host memory (HiCache). Without it the other HiCache values are never read."
+        False,
+        "Keep a second copy of the KV cache in host memory (HiCache). Without it the other HiCache values are never read.",
     )
     hicache_size: WholeNumber = argument(
         0,
@@ -50,14 +51,22 @@ class HiCacheArgs(BaseModel):
         "cache", "cache: host memory is a tier of its own; buffer_only: it only stages transfers to a storage backend."
     )
     hicache_write_policy: Choice = argument(
-        "write_through", "When device pages are copied to the host: at once, at once when they were hit, or on eviction (write_back)."
+        "write_through",
+        "When device pages are copied to the host: at once, at once when they were hit, or on eviction (write_back).",
     )
-    hicache_io_backend: Choice = argument("kernel", "What moves pages between host and device: GPU kernels or direct copies.")
+    hicache_io_backend: Choice = argument(
+        "kernel", "What moves pages between host and device: GPU kernels or direct copies."
+    )
     hicache_mem_layout: Choice = argument(
-        "page_first", "How host memory is laid out. Not every host pool can be built with every layout, nor moved by every io backend."
+        "page_first",
+        "How host memory is laid out. Not every host pool can be built with every layout, nor moved by every io backend.",
     )
-    hicache_storage_backend: Choice | None = argument(None, "A third tier behind host memory. It implies its own layouts and settings.")
-    hicache_storage_prefetch_policy: Choice = argument("timeout", "How long a request waits for pages to come from the storage backend.")
+    hicache_storage_backend: Choice | None = argument(
+        None, "A third tier behind host memory. It implies its own layouts and settings."
+    )
+    hicache_storage_prefetch_policy: Choice = argument(
+        "timeout", "How long a request waits for pages to come from the storage backend."
+    )
     hicache_storage_backend_extra_config: str | dict[str, Any] | None = argument(
         None,
         "Settings of the storage backend: JSON text, or @ and the path of a JSON, TOML or YAML file. A mapping is read here "
@@ -65,7 +74,10 @@ class HiCacheArgs(BaseModel):
         examples=['{"prefetch_threshold": 256}', "@hicache.json"],
     )
     hicache_storage_prefetch_retry_poll_interval: Integer = argument(
-        8, "Scheduler passes between two looks for pages that a prefetch missed; 0 turns retries of misses off.", unit="passes", ge=0
+        8,
+        "Scheduler passes between two looks for pages that a prefetch missed; 0 turns retries of misses off.",
+        unit="passes",
+        ge=0,
     )
     hicache_storage_prefetch_retry_max_attempts: Integer = argument(
         8, "How often a prefetch is started again; 0 turns that off.", unit="attempts", ge=0

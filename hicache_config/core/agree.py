@@ -38,7 +38,7 @@ class Agreement:
 
 def agree(offers: Sequence[Offer], terms: Terms) -> Agreement:
     """The agreement of all stages' offers, in the order of the stages (a single stage is a pipeline of one)."""
-    findings = _worst_only([finding for offer in offers for finding in offer.findings])
+    findings = worst_only([finding for offer in offers for finding in offer.findings])
     has_size = isinstance(terms.capacity, TotalSize)
     if terms.accounting == "sglang" and has_size:
         findings += _differing_pools(offers, terms.release)
@@ -58,7 +58,7 @@ def agree(offers: Sequence[Offer], terms: Terms) -> Agreement:
     return _agree_on_scale(offers, tuple(findings))
 
 
-def _worst_only(findings: list[Finding]) -> list[Finding]:
+def worst_only(findings: list[Finding]) -> list[Finding]:
     """The findings with one HC301, that of the stage which needs the largest size."""
     small = [finding for finding in findings if finding.code == "HC301"]
     worst = max(small, key=lambda finding: int(finding.detail["least_bytes"]), default=None)

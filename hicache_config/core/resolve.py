@@ -240,7 +240,8 @@ def _mapped_zero_bytes(stage: Stage, index: int | None) -> list[Finding]:
             pool=group.leader.name,
         )
         for group in stage.groups
-        if group.is_empty
+        # DeepSeek V4's anchor is logical: it maps nothing and its followers hold the bytes.
+        if group.is_empty or (group.leader.bytes_per_page == 0 and group.leader.page_rule == "added")
     ]
 
 

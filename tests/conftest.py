@@ -1,0 +1,12 @@
+"""Settings for all tests: hypothesis profiles ("ci" is the default, "thorough" for a long look)."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+_QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
+settings.register_profile("ci", deadline=None, derandomize=True, suppress_health_check=_QUIET)
+settings.register_profile("thorough", deadline=None, max_examples=5_000, suppress_health_check=_QUIET)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
