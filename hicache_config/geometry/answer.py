@@ -1,0 +1,120 @@
+"""From a model, arguments and a question to the device pools of every pipeline stage.
+
+Raises nothing for a person's mistake: a refusal comes back as a finding, with no stages. Must not import anything
+above this floor.
+"""
+
+from __future__ import annotations
+
+from ..arguments import ServerArgs
+from ..core.findings import Finding, has_errors
+from ..core.pools import Stage
+from ..core.releases import Release
+from .classes import check_stages, class_of, unknown_architecture
+from .families import family_of
+from .family import Case
+from .gpu import Gpu
+from .model import Model, RefusedError
+from .parallel import Parallel, StageLayers, split_layers
+from .pipeline import Pipeline, Question
+from .settle import Settings, settle
+
+
+def pipeline_of(model: Model, args: ServerArgs, question: Question) -> Pipeline:
+    """The device pools of a rank of each stage; a refused model has no stages and the finding that says why."""
+    try:
+        return _pipeline(model, args, question)
+    except RefusedError as refusal:
+        return Pipeline(family="", stages=(), findings=(refusal.finding,))
+
+
+def _pipeline(model: Model, args: ServerArgs, question: Question) -> Pipeline:
+    model_class = class_of(model)
+    gpu = Gpu.of(question.gpu)
+    parallel = Parallel.of(args)
+    settings = settle(model, model_class, args, gpu)
+    case = Case(
+        model=model,
+        model_class=model_class,
+        args=args,
+        question=question,
+        release=Release.of(question.release),
+        parallel=parallel,
+        settings=settings,
+        layers=layers_of(model),
+        slots=known_slots(args, question, settings, parallel),
+    )
+    family = family_of(case)
+    if family is None:
+        raise unknown_architecture(model)
+    check_stages(model_class, parallel.stages)
+    stages, findings = [], []
+    for layers in stage_layers(case):
+        try:
+            pools = family.pools(case, layers)
+        except RefusedError as refusal:
+            return Pipeline(family.page.name, (), settings.changed, (), (refusal.finding,))
+        stage, wrong = Stage.of(pools, layers.count)
+        stages.append(stage)
+        findings += wrong
+    if has_errors(findings):
+        return Pipeline(family.page.name, (), settings.changed, (), tuple(findings))
+    return Pipeline(family.page.name, tuple(stages), settings.changed, _assumptions(case), tuple(findings))
+
+
+def layers_of(model: Model) -> int:
+    """Layers of the whole model that have a place in the pipeline split."""
+    return model.integer("num_hidden_layers")
+
+
+def stage_layers(case: Case) -> tuple[StageLayers, ...]:
+    """The layers of each stage, those of its pools and those of the split.
+
+    Source: 0.5.23, model_runner_components/layer_setup.py:_resolve_pp_layer_range.
+    """
+    bounds = split_layers(case.layers, case.parallel.stages, case.question.environment)
+    last = len(bounds) - 1
+    if case.model_class.tells_layers:
+        return tuple(
+            StageLayers(index, first, end, end - first, index == last) for index, (first, end) in enumerate(bounds)
+        )
+    return tuple(
+        StageLayers(index, 0, case.layers, end - first, index == last) for index, (first, end) in enumerate(bounds)
+    )
+
+
+def known_slots(args: ServerArgs, question: Question, settings: Settings, parallel: Parallel) -> dict[str, int]:
+    """Device slots of a rank that are given or follow from what is given.
+
+    Tokens are rounded down to pages; sliding slots follow from the full ones (0.5.23, pool_configurator.py), states
+    from --max-mamba-cache-size over the attention groups (kv_cache_configurator.py:_handle_max_mamba_cache).
+    """
+    known = dict(question.device_slots)
+    page = settings.page_size
+    if "kv" not in known and args.max_total_tokens is not None:
+        known["kv"] = args.max_total_tokens // page * page
+    if "swa" not in known and "kv" in known and settings.sliding:
+        known["swa"] = int(known["kv"] * settings.swa_ratio) // page * page
+    if "mamba" not in known and args.max_mamba_cache_size is not None:
+        known["mamba"] = args.max_mamba_cache_size // parallel.attention_dp
+    return {name: slots for name, slots in known.items() if slots > 0}
+
+
+def _assumptions(case: Case) -> tuple[str, ...]:
+    texts = []
+    if "kv" in case.slots and "kv" not in case.question.device_slots:
+        texts.append(
+            f"the device is taken to hold --max-total-tokens {case.args.max_total_tokens:,} KV slots; SGLang uses "
+            "fewer when GPU memory does not hold as many"
+        )
+    if case.parallel.stages > 1 and not case.model_class.tells_layers:
+        texts.append(
+            f"{case.model_class.name} does not tell its pools which layers a stage has, so the pools of every stage "
+            f"cover all {case.layers} layers"
+        )
+    return tuple(texts)
+
+
+def refused(finding: Finding) -> Pipeline:
+    """A pipeline without stages, for a finding that was made before a model could be asked."""
+    return Pipeline(family="", stages=(), findings=(finding,))

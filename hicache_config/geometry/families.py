@@ -1,0 +1,18 @@
+"""All families, in the order in which they are asked. Must not import anything above this floor."""
+
+from __future__ import annotations
+
+from .dense import Dense
+from .family import Case, Family, FamilyPage
+
+FAMILIES: tuple[Family, ...] = (Dense(),)
+
+
+def family_of(case: Case) -> Family | None:
+    """The first family that the case belongs to."""
+    return next((family for family in FAMILIES if family.matches(case)), None)
+
+
+def families() -> tuple[FamilyPage, ...]:
+    """The table of families for the reference."""
+    return tuple(family.page for family in FAMILIES)
