@@ -14,8 +14,6 @@ from pydantic_core import PydanticCustomError
 from ..core.releases import NEWEST
 from .releases import table
 
-_LOWEST, _HIGHEST = -(2**63), 2**63 - 1
-
 
 def argument(
     default: Any, description: str, *, unit: str | None = None, scope: str | None = None, **limits: Any
@@ -24,7 +22,7 @@ def argument(
 
     `scope` is one of "per rank", "per host", "per engine", "per model". `limits` are pydantic's (ge, gt, le, examples).
     """
-    extra = {name: value for name, value in (("unit", unit), ("scope", scope)) if value is not None}
+    extra: dict[str, Any] = {name: value for name, value in (("unit", unit), ("scope", scope)) if value is not None}
     return Field(default=default, description=description, json_schema_extra=extra or None, **limits)
 
 
@@ -43,8 +41,14 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Integer = Annotated[int, Strict(), Field(ge=_LOWEST, le=_HIGHEST)]
-WholeNumber = Annotated[int, Strict(), Field(ge=_LOWEST, le=_HIGHEST), BeforeValidator(_whole)]
+def _fits_64_bits(value: int) -> int:
+    if not -(2**63) <= value < 2**63:
+        raise PydanticCustomError("too_large", "does not fit into 64 bits")
+    return value
+
+
+Integer = Annotated[int, Strict(), AfterValidator(_fits_64_bits)]
+WholeNumber = Annotated[int, Strict(), AfterValidator(_fits_64_bits), BeforeValidator(_whole)]
 Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]
 Switch = Annotated[bool, Strict()]
 Text = Annotated[str, Strict()]

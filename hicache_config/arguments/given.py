@@ -31,7 +31,8 @@ class Given:
     `key` is the spelling (`hicache_size`, `hicache-size`, `--tp`). `as_text` says that `value` is what a command line
     carries, to be converted as argparse does; an empty text sets a switch, a list holds the words of an argument that
     takes several. `place` is the whole argument (key to the end of the value), `value_place` the value alone; both are
-    None where nothing was read from a text. `inner` has the places of parts of the value by JSON pointer ("/prefetch_threshold").
+    None where nothing was read from a text. `inner` has the places of parts of the value by JSON pointer
+    ("/prefetch_threshold").
     """
 
     key: str

@@ -33,19 +33,19 @@ def find(key: str, release: str) -> Named | None:
     """The argument of a release that `key` spells, or None. Field names come first, then flags."""
     known = table(release)
     if key in known:
-        return Named(key, known[key], as_text=False)
+        return Named(known[key].field or key, known[key], as_text=False)
     if not key.startswith("-") and "_" in key:
         return None
-    flag = key if key.startswith("--") else "--" + key.lstrip("-")
+    flag = key if key.startswith("-") else "--" + key
     match = match_flag(release, flag)
     if match.argument is None:
         return None
     return Named(
-        match.argument.field,
+        match.argument.field or match.argument.name,
         match.argument,
         as_text=True,
         is_abbreviation=match.kind == "prefix",
-        is_negated=bool(match.flag and match.flag.startswith("--no-") and match.flag not in match.argument.flags),
+        is_negated=match.flag not in match.argument.flags,
     )
 
 
@@ -95,5 +95,5 @@ def defaults(fields: Iterable[str], release: str) -> dict[str, Any]:
     return {
         name: old[name].default
         for name in fields
-        if name in old and name in new and old[name].default != new[name].default and old[name].default != "unknown"
+        if name in old and name in new and old[name].default != new[name].default and "default" not in old[name].unknown
     }

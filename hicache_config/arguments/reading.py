@@ -83,7 +83,7 @@ def _validate(values: Mapping[str, Any], release: str) -> tuple[ServerArgs, list
         try:
             return ServerArgs.model_validate(kept, context=context), problems
         except ValidationError as error:
-            wrong = {}
+            wrong: dict[str, Any] = {}
             for detail in error.errors(include_url=False, include_context=True):
                 wrong.setdefault(str(detail["loc"][0]), detail)
             for name, detail in wrong.items():
@@ -191,10 +191,19 @@ def _wrong_text(each: Given, named: Named, why: str) -> Finding:
         "wrong-type",
         "error",
         f"{each.key} {_quoted(each.value)}: {why}",
-        _example(named.field, named.argument),
+        "" if named.argument is not None and named.argument.kind == "flag" else _example(named.field, named.argument),
         argument=named.field,
         asked=each.value,
     )
+
+
+#: pydantic's kinds of a broken limit, in words.
+_LIMITS = {
+    "greater_than": "above",
+    "greater_than_equal": "at least",
+    "less_than": "below",
+    "less_than_equal": "at most",
+}
 
 
 def _refused(name: str, detail: Mapping[str, Any], release: str) -> Finding:
@@ -214,20 +223,19 @@ def _refused(name: str, detail: Mapping[str, Any], release: str) -> Finding:
             f"{meant}The choices: {', '.join(choices)}.",
             argument=name, asked=value, fix=Fix({name: close[0]}) if close else None,
         )  # fmt: skip
-    if kind in ("greater_than", "greater_than_equal", "less_than", "less_than_equal"):
+    if kind == "too_large":
+        return Finding(
+            "HC104", "number-too-large", "error",
+            f"{flag} {_quoted(value)} does not fit into 64 bits", f"Write a smaller number{about}.",
+            argument=name, asked=_plain(value),
+        )  # fmt: skip
+    if kind in _LIMITS:
         limit = next(iter(context.values()))
-        if abs(limit) >= 2**63 - 1:
-            return Finding(
-                "HC104", "number-too-large", "error",
-                f"{flag} {_quoted(value)} does not fit into 64 bits", f"Write a smaller number{about}.", argument=name, asked=_plain(value),
-            )  # fmt: skip
-        words = {
-            "greater_than": "above", "greater_than_equal": "at least", "less_than": "below", "less_than_equal": "at most",
-        }  # fmt: skip
         unset = " 0 means not set." if name == "hicache_size" else ""
         return Finding(
             "HC103", "out-of-range", "error",
-            f"{flag} {_quoted(value)} is out of range{about}", f"Write a number {words[kind]} {limit:g}.{unset}", argument=name, asked=_plain(value),
+            f"{flag} {_quoted(value)} is out of range{about}", f"Write a number {_LIMITS[kind]} {limit:g}.{unset}",
+            argument=name, asked=_plain(value),
         )  # fmt: skip
     if kind == "finite_number":
         return Finding(
@@ -242,7 +250,7 @@ def _refused(name: str, detail: Mapping[str, Any], release: str) -> Finding:
         )  # fmt: skip
     return Finding(
         "HC101", "wrong-type", "error",
-        f"{flag} {_quoted(value)} is {_kind(value)}; {_expected(name, argument)} is expected{about}",
+        f"{flag} {_quoted(value)} is {_kind(value)}; {_expected(argument)} is expected{about}",
         _example(name, argument, value), argument=name, asked=_plain(value),
     )  # fmt: skip
 
@@ -265,7 +273,7 @@ def _kind(value: Any) -> str:
     return names.get(type(value), type(value).__name__)
 
 
-def _expected(name: str, argument: Argument | None) -> str:
+def _expected(argument: Argument | None) -> str:
     if argument is not None and argument.choices:
         return "one of " + ", ".join(map(str, argument.choices))
     kind = argument.kind if argument is not None else ""
@@ -276,11 +284,7 @@ def _expected(name: str, argument: Argument | None) -> str:
 def _example(name: str, argument: Argument | None, value: Any = None) -> str:
     if isinstance(value, str) and argument is not None and argument.kind in ("int", "float"):
         digits = value.strip()
-        try:
-            number = float(digits)
-        except ValueError:
-            number = None
-        if number is not None and digits and number == number and abs(number) < 2**63:
+        if digits.isascii() and digits.replace(".", "", 1).isdigit():
             return f"Write {digits} without quotes."
     examples = getattr(ServerArgs.model_fields.get(name), "examples", None)
     return f"Write {examples[0]}, for example." if examples else "Write a value of that type, or leave it out."

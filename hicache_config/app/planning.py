@@ -1,0 +1,64 @@
+"""`plan`: concrete host sizes of one engine. Must not import anything above this floor."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..core.findings import Finding, has_errors
+from ..core.plan import Plan
+from ..core.terms import Terms
+from ..reports.planned import PlanReport
+from ..sources.document import Document
+from .examining import Examined, examine, placed
+from .options import Options
+
+#: Errors about the machine: the numbers stand, they just don't fit.
+_ABOUT_THE_HOST = "HC5"
+
+
+def plan(document: Document, options: Options | None = None, *, engine: int = 0) -> PlanReport:
+    """The plan of one engine of a document (the first by default).
+
+    A configuration that is refused has no stages in its plan, and the findings say why. Raises OptionsError.
+    """
+    options = options or Options()
+    examined = examine(document.engines[engine], document.format, options)
+    made = examined.plans.get(options.accounting)
+    if made is None:
+        made = Plan(Terms(examined.capacity, options.accounting, examined.release), ())
+    findings = placed(document, examined, (*made.findings, *_nothing_to_plan(examined, options)), options)
+    refused = any(
+        each.finding.severity == "error" and not each.finding.code.startswith(_ABOUT_THE_HOST) for each in findings
+    )
+    if refused:
+        made = replace(made, stages=(), ratio=None, stock_size_gb=None)
+    other = examined.plans.get("total" if options.accounting == "sglang" else "sglang")
+    return PlanReport(
+        plan=made,
+        other=None if refused or other is None or has_errors(other.findings) else other,
+        gpu=options.gpu,
+        model=examined.model_name,
+        family=examined.pipeline.family if examined.pipeline else None,
+        nodes=examined.nodes,
+        available_bytes=examined.available_bytes,
+        allowance_bytes=examined.allowance_bytes,
+        assumptions=tuple(dict.fromkeys((*examined.assumptions, *made.assumptions))),
+        findings=findings,
+    )
+
+
+def _nothing_to_plan(examined: Examined, options: Options) -> list[Finding]:
+    if examined.stages or has_errors(examined.findings) or options.pools is not None:
+        return []
+    named = examined.reading.args.model_path
+    unknown = f"; model_path {named!r} is neither a local folder nor a catalogue name" if named else ""
+    return [
+        Finding(
+            "HC600",
+            "model-not-given",
+            "error",
+            f"a plan needs the model or its pools{unknown}",
+            "Give --model with a config.json, its folder or a catalogue name, or --pools with a pools file.",
+            argument="model_path",
+        )
+    ]
