@@ -202,7 +202,7 @@ def _take_scale(words: tuple[int, ...]) -> Fraction:
 
 
 def _take_record(words: tuple[int, ...]) -> tuple[PoolOffer, bool]:
-    name, flags = _text_of(words[:6]), words[6]
+    name, flags = _name_of(words[:6]), words[6]
     if not name or not 0 <= flags < _WHOLE * 2 or any(words[11:]):
         raise AbsurdError(f"its record of pool {name!r} can't be read")
     slots, page, raw, own = words[7:11]
@@ -272,6 +272,16 @@ def _text_words(text: bytes, count: int) -> tuple[int, ...]:
 
 def _text_of(words: tuple[int, ...]) -> str:
     return struct.pack(f"<{len(words)}q", *words).rstrip(b"\0").decode(errors="replace")
+
+
+def _name_of(words: tuple[int, ...]) -> str:
+    try:
+        name = struct.pack("<6q", *words).rstrip(b"\0").decode()
+    except UnicodeDecodeError:
+        name = "\0"
+    if "\0" in name:
+        raise AbsurdError("the name of a pool is no text")
+    return name
 
 
 def _limbs(value: int, what: str) -> tuple[int, ...]:

@@ -16,6 +16,14 @@ Result = TypeVar("Result")
 _HELP = "Every rank must reach the agreement within the timeout of the group: ThreadGroup.create(size, timeout_s)."
 
 
+class _Round:
+    """One gather: what has come so far, and who was missing when the first thread gave it up."""
+
+    def __init__(self) -> None:
+        self.messages: dict[int, bytes] = {}
+        self.missing: tuple[int, ...] = ()
+
+
 class _Meeting:
     """Where the threads of a group meet, round by round. A round succeeds on all ranks or fails on all."""
 
@@ -23,42 +31,36 @@ class _Meeting:
         self.size = size
         self.timeout_s = timeout_s
         self.changed = threading.Condition()
-        self.rounds: list[dict[int, bytes]] = []
+        self.rounds: list[_Round] = []
         self.gone: set[int] = set()
 
     def exchange(self, number: int, rank: int, message: bytes) -> list[bytes]:
         with self.changed:
             if number == len(self.rounds):
-                self.rounds.append({})
-            messages = self.rounds[number]
-            messages[rank] = message
+                self.rounds.append(_Round())
+            this = self.rounds[number]
+            if not this.missing:
+                this.messages[rank] = message
+                self.changed.notify_all()
+                self.changed.wait_for(lambda: self._is_over(this), self.timeout_s)
+            if len(this.messages) == self.size:
+                return [this.messages[index] for index in range(self.size)]
+            absent = [index for index in range(self.size) if index not in this.messages]
+            this.missing = this.missing or tuple(index for index in absent if index in self.gone) or tuple(absent)
             self.changed.notify_all()
-            complete = self.changed.wait_for(lambda: self._is_over(messages), self.timeout_s)
-            if len(messages) == self.size:
-                return [messages[index] for index in range(self.size)]
-            missing = [index for index in range(self.size) if index not in messages]
-            self._leave(rank)
         raise GroupError(
-            f"of {self.size} threads some {'have ended' if complete else 'did not come'}"
-            + ("" if complete else f" within {self.timeout_s:g} s"),
-            missing=missing,
+            f"of {self.size} threads not all came within {self.timeout_s:g} s, or one has ended",
+            missing=this.missing,
             help_=_HELP,
         )
 
     def leave(self, rank: int) -> None:
         with self.changed:
-            self._leave(rank)
+            self.gone.add(rank)
+            self.changed.notify_all()
 
-    def _leave(self, rank: int) -> None:
-        self.gone.add(rank)
-        # An incomplete round can't be completed any more: whoever is late must fail as well.
-        for messages in self.rounds:
-            if len(messages) < self.size:
-                messages.pop(rank, None)
-        self.changed.notify_all()
-
-    def _is_over(self, messages: dict[int, bytes]) -> bool:
-        return len(messages) == self.size or bool(self.gone - messages.keys())
+    def _is_over(self, this: _Round) -> bool:
+        return len(this.messages) == self.size or bool(this.missing) or bool(self.gone - this.messages.keys())
 
 
 class ThreadGroup:
