@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..arguments import ServerArgs
 from ..core.findings import Finding, has_errors
 from ..core.plan import Plan
 from ..core.terms import Terms
 from ..reports.planned import PlanReport
+from ..reports.report import Placed, in_order
 from ..sources.document import Document
 from .examining import Examined, examine, placed
 from .options import Options
@@ -22,6 +24,8 @@ def plan(document: Document, options: Options | None = None, *, engine: int = 0)
     A configuration that is refused has no stages in its plan, and the findings say why. Raises OptionsError.
     """
     options = options or Options()
+    if document.is_broken:
+        return _nothing_parsed(document, options)
     examined = examine(document.engines[engine], document.format, options)
     made = examined.plans.get(options.accounting)
     if made is None:
@@ -44,6 +48,8 @@ def plan(document: Document, options: Options | None = None, *, engine: int = 0)
         allowance_bytes=examined.allowance_bytes,
         assumptions=tuple(dict.fromkeys((*examined.assumptions, *made.assumptions))),
         findings=findings,
+        source=document.source,
+        text=document.text,
     )
 
 
@@ -62,3 +68,20 @@ def _nothing_to_plan(examined: Examined, options: Options) -> list[Finding]:
             argument="model_path",
         )
     ]
+
+
+def _nothing_parsed(document: Document, options: Options) -> PlanReport:
+    release = options.release()
+    terms = Terms(ServerArgs().capacity(release.name).capacity, options.accounting, release)
+    notes = [Placed(noted.finding, noted.place) for noted in document.notes if options.wants(noted.finding.code)]
+    return PlanReport(
+        plan=Plan(terms, ()),
+        other=None,
+        gpu=options.gpu,
+        model=None,
+        family=None,
+        nodes=(),
+        findings=in_order(notes),
+        source=document.source,
+        text=document.text,
+    )

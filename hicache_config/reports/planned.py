@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..core.findings import RANK
 from ..core.plan import Plan
 from ..core.units import RESERVE_BYTES
 from ..geometry.parallel import NodeRanks
@@ -16,7 +17,9 @@ from .report import Placed
 
 @dataclass(frozen=True)
 class PlanReport:
-    """A plan and where it runs. `allowance_bytes` is what SGLang lets a rank claim; None where no host is given."""
+    """A plan and where it runs. `other` is the plan under the other accounting, `text` the source's text.
+
+    `allowance_bytes` is what SGLang lets a rank claim; None where no host is given."""
 
     plan: Plan
     other: Plan | None
@@ -28,6 +31,8 @@ class PlanReport:
     allowance_bytes: int | None = None
     assumptions: tuple[str, ...] = ()
     findings: tuple[Placed, ...] = ()
+    source: str = ""
+    text: str = ""
 
     @property
     def node_bytes(self) -> list[int] | None:
@@ -51,6 +56,12 @@ class PlanReport:
         room = self.available_bytes - RESERVE_BYTES
         ranks = all((stage.bytes or 0) <= self.allowance_bytes for stage in self.plan.stages)
         return ranks and all(bytes_ <= room for bytes_ in node_bytes)
+
+    def fails(self, *, strict: bool = False) -> bool:
+        """Whether the plan is refused, does not fit, or has a finding at or above the failing level."""
+        level = RANK["warning" if strict else "error"]
+        found = any(RANK[placed.finding.severity] >= level for placed in self.findings)
+        return found or self.is_refused or self.fits is False
 
     @property
     def is_refused(self) -> bool:

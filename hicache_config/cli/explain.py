@@ -1,0 +1,24 @@
+"""`hicache-config explain CODE | ARGUMENT`"""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("explain", short_help="What a rule or an argument means.")
+@click.argument("subject", metavar="CODE|ARGUMENT")
+@click.option("--sglang", metavar="VERSION", help="SGLang release. [default: the installed one, else the newest known]")
+def command(subject: str, sglang: str | None) -> None:
+    """Explain a rule (HC203, size-too-small) or an argument (hicache_size, --hicache-size), with examples."""
+    from ..app.options import Options, OptionsError
+    from ..reference.pages import explain
+
+    try:
+        release = Options(sglang=sglang).release()
+    except OptionsError as error:
+        raise click.UsageError(str(error)) from None
+    page, close = explain(subject, release.name)
+    if page is None:
+        meant = f" Did you mean {close}?" if close else ""
+        raise click.UsageError(f"{subject!r} is neither a rule nor an argument of SGLang {release.name}.{meant}")
+    click.echo(page)

@@ -1,0 +1,112 @@
+"""The reference as files: what `hicache-config docs` writes, and the check that a committed copy is not stale.
+
+Must not import anything above this floor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..arguments import ServerArgs
+from ..arguments.releases import table
+from ..core.releases import NEWEST, OLDEST
+from ..geometry import families
+from ..rules.registry import all_rules
+from .pages import argument_page, rule_page, versions_of
+
+
+def pages() -> dict[str, str]:
+    """File name and text of every page of the reference."""
+    return {
+        "index.md": _index(),
+        "arguments.md": _arguments(),
+        "families.md": _families(),
+        **{f"rules/{rule.code}.md": rule_page(rule) + "\n" for rule in all_rules()},
+    }
+
+
+def _index() -> str:
+    lines = [
+        "# Reference",
+        "",
+        f"Generated from the models and the rules; SGLang {OLDEST} to {NEWEST}.",
+        "",
+        "- [Arguments](arguments.md)",
+        "- [Families of models](families.md)",
+        "",
+        "## Rules",
+        "",
+        "| code | severity | name | holds for |",
+        "| --- | --- | --- | --- |",
+    ]
+    lines += [
+        f"| [{rule.code}](rules/{rule.code}.md) | {rule.severity} | {rule.name} | {versions_of(rule)} |"
+        for rule in all_rules()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _arguments() -> str:
+    known = table(NEWEST)
+    names = [name for name in ServerArgs.model_fields if name in known]
+    parts = [
+        "# Arguments",
+        "",
+        f"The server arguments that host sizes depend on, as SGLang {NEWEST} has them. Other releases: "
+        "`hicache-config explain ARGUMENT --sglang VERSION`.",
+    ]
+    for name in sorted(names, key=lambda name: ("hicache" not in name and "hierarchical" not in name, name)):
+        parts += ["", "#" + argument_page(known[name], NEWEST)]
+    return "\n".join(parts) + "\n"
+
+
+def _families() -> str:
+    lines = ["# Families of models", "", "Which pools a family has, what they cost, and how that was checked."]
+    for family in families():
+        lines += [
+            "",
+            f"## {family.name}",
+            "",
+            f"Models: {family.models}",
+            "",
+            "| pool | role | bytes |",
+            "| --- | --- | --- |",
+        ]
+        lines += [f"| {pool.name} | {pool.role} | {pool.formula} |" for pool in family.pools]
+        lines += ["", f"Checked: {family.checked}"]
+    return "\n".join(lines) + "\n"
+
+
+def write(files: Mapping[str, str], folder: Path) -> list[str]:
+    """Write the files into a folder and take out those that are no longer made; the paths written, in order."""
+    written = []
+    for name, text in sorted(files.items()):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        written.append(str(path))
+    for path in _extra(files, folder):
+        path.unlink()
+    return written
+
+
+def stale(files: Mapping[str, str], folder: Path) -> list[str]:
+    """Paths whose content is not what would be written, missing and superfluous ones included."""
+    found = []
+    for name, text in sorted(files.items()):
+        path = folder / name
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            found.append(str(path))
+    return found + [str(path) for path in _extra(files, folder)]
+
+
+def _extra(files: Mapping[str, str], folder: Path) -> list[Path]:
+    """Generated files in the folder that are no longer made; a folder without an index page is left alone."""
+    generated = {"rules": ".md", "": ".schema.json"}
+    found = []
+    for sub, ending in generated.items():
+        for path in sorted((folder / sub).glob(f"*{ending}")) if (folder / sub).is_dir() else []:
+            if path.relative_to(folder).as_posix() not in files and any(name.endswith(ending) for name in files):
+                found.append(path)
+    return found
