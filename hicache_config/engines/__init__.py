@@ -1,0 +1,1 @@
+"""Adapters that put a plan into a serving engine; one folder an engine, imported only inside that engine."""

@@ -1,0 +1,56 @@
+"""Tiny models: config.json contents only, one of each family that starts on a CPU. Sizes are ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Config = dict[str, Any]
+
+_COMMON: Config = {
+    "hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
+    "vocab_size": 128, "max_position_embeddings": 2048, "rms_norm_eps": 1e-5, "torch_dtype": "bfloat16",
+    "bos_token_id": 1, "eos_token_id": 2, "hidden_act": "silu", "rope_theta": 10000.0,
+}  # fmt: skip
+
+LLAMA: Config = {
+    **_COMMON, "architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_hidden_layers": 4,
+    "tie_word_embeddings": False,
+}  # fmt: skip
+
+GPT_OSS: Config = {
+    **_COMMON, "architectures": ["GptOssForCausalLM"], "model_type": "gpt_oss", "num_hidden_layers": 6,
+    "sliding_window": 128, "layer_types": ["sliding_attention", "full_attention"] * 3, "num_local_experts": 4,
+    "num_experts_per_tok": 2, "pad_token_id": 0, "rope_theta": 150000,
+}  # fmt: skip
+
+_DEEPSEEK: Config = {
+    **_COMMON, "moe_intermediate_size": 32, "num_hidden_layers": 4, "num_key_value_heads": 4, "kv_lora_rank": 512,
+    "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128, "q_lora_rank": 32, "n_routed_experts": 4,
+    "n_shared_experts": 1, "num_experts_per_tok": 2, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1,
+    "num_nextn_predict_layers": 1, "scoring_func": "sigmoid", "topk_method": "noaux_tc", "norm_topk_prob": True,
+    "routed_scaling_factor": 2.5, "moe_layer_freq": 1,
+    "rope_scaling": {
+        "type": "yarn", "factor": 1.0, "original_max_position_embeddings": 2048, "mscale": 1.0, "mscale_all_dim": 1.0,
+        "beta_fast": 32, "beta_slow": 1,
+    },
+}  # fmt: skip
+
+DEEPSEEK_V3: Config = {**_DEEPSEEK, "architectures": ["DeepseekV3ForCausalLM"], "model_type": "deepseek_v3"}
+
+DEEPSEEK_V32: Config = {
+    **_DEEPSEEK, "architectures": ["DeepseekV32ForCausalLM"], "model_type": "deepseek_v32", "index_head_dim": 128,
+    "index_n_heads": 4, "index_topk": 64,
+}  # fmt: skip
+
+QWEN3_NEXT: Config = {
+    **_COMMON, "architectures": ["Qwen3NextForCausalLM"], "model_type": "qwen3_next", "moe_intermediate_size": 32,
+    "shared_expert_intermediate_size": 32, "num_hidden_layers": 4, "full_attention_interval": 4,
+    "partial_rotary_factor": 0.25, "linear_conv_kernel_dim": 4, "linear_key_head_dim": 16, "linear_value_head_dim": 16,
+    "linear_num_key_heads": 2, "linear_num_value_heads": 4, "num_experts": 4, "num_experts_per_tok": 2,
+    "decoder_sparse_step": 1, "norm_topk_prob": True, "mlp_only_layers": [],
+}  # fmt: skip
+
+#: Arguments without which a model does not start on a CPU.
+NEEDS: dict[str, tuple[str, ...]] = {
+    "qwen3_next": ("--mamba-radix-cache-strategy", "no_buffer", "--disable-overlap-schedule"),
+}

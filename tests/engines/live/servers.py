@@ -1,0 +1,126 @@
+"""Real SGLang servers on a CPU for tests: dummy weights, our plugin beside it, its log as the result.
+
+Each takes about 40 seconds of two cores. The oracle's environment is only read: the plugins' entry points are written
+to a folder that is put on the path.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+HERE = Path(__file__).resolve().parent
+
+BASE = (
+    "--load-format", "dummy", "--device", "cpu", "--skip-tokenizer-init", "--max-total-tokens", "4096",
+    "--disable-cuda-graph", "--skip-server-warmup",
+)  # fmt: skip
+_POOL = re.compile(r"(\w+) ([\d,]+) pages ([\d,]+) bytes?")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came of a start: `ready` if it served, the return code if it ended by itself, and all that it printed."""
+
+    ready: bool
+    code: int | None
+    log: str
+    seconds: float
+
+    def lines(self, *words: str) -> list[str]:
+        """Lines with all these words."""
+        return [line for line in self.log.splitlines() if all(word in line for word in words)]
+
+    def built(self) -> list[dict[str, tuple[int, int]]]:
+        """The real host pools of each rank that wrote its line: name to (pages, bytes)."""
+        found = []
+        for line in self.lines("hicache-config", ": built "):
+            pools = line.split(": built ", 1)[1].split("; together", 1)[0]
+            found.append(
+                {name: (int(a.replace(",", "")), int(b.replace(",", ""))) for name, a, b in _POOL.findall(pools)}
+            )
+        return found
+
+    def stock(self) -> list[int]:
+        """Tokens of SGLang's own lines about host pools."""
+        return [int(n) for n in re.findall(r"hierarchical KV host pool: (\d+) tokens", self.log)]
+
+
+def entry_points(folder: Path, plugins: Mapping[str, str]) -> Path:
+    """A folder for the path whose distributions announce these plugins (`name: "module:function"`)."""
+    for name, target in plugins.items():
+        info = folder / f"{name}-1.0.dist-info"
+        info.mkdir(parents=True, exist_ok=True)
+        version = "0.1.0" if name == "hicache_config" else "1.0"
+        metadata = f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: {version}\n"
+        (info / "METADATA").write_text(metadata, encoding="utf-8")
+        (info / "entry_points.txt").write_text(f"[sglang.srt.plugins]\n{name} = {target}\n", encoding="utf-8")
+    return folder
+
+
+def environment(folder: Path, variables: Mapping[str, str], *, ours: bool = True) -> dict[str, str]:
+    """The environment of a server: both plugins, or the CPU one alone."""
+    plugins = {"cpu_host": "cpu_host:activate"}
+    if ours:
+        plugins["hicache_config"] = "hicache_config.engines.sglang:activate"
+    path = [str(entry_points(folder, plugins)), str(HERE), str(ROOT)]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SGLANG_", "HICACHE_"))}
+    return {**kept, "PYTHONPATH": os.pathsep.join(path), "PYTHONWARNINGS": "ignore", **variables}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def start(
+    python: Path,
+    folder: Path,
+    arguments: Sequence[str],
+    variables: Mapping[str, str] | None = None,
+    *,
+    command: Sequence[str] = ("-m", "sglang.launch_server"),
+    ours: bool = True,
+    timeout_s: float = 240,
+) -> Run:
+    """Start a server, wait until it is ready or ends, stop it, and return what it printed."""
+    log = folder / f"server-{time.monotonic_ns()}.log"
+    began = time.monotonic()
+    full = [str(python), *command, *BASE, "--port", str(free_port()), *arguments]
+    with log.open("w", encoding="utf-8") as out:
+        process = subprocess.Popen(
+            ["nice", "-n", "10", *full], stdout=out, stderr=subprocess.STDOUT, cwd=folder,
+            env=environment(folder / "path", variables or {}, ours=ours), start_new_session=True,
+        )  # fmt: skip
+    ready = False
+    try:
+        while time.monotonic() - began < timeout_s and process.poll() is None:
+            time.sleep(0.5)
+            if "ready to roll" in log.read_text(encoding="utf-8", errors="replace"):
+                ready = True
+                break
+    finally:
+        code = process.poll()
+        try:
+            os.killpg(process.pid, signal.SIGKILL)  # the group that was started above
+        except ProcessLookupError:
+            pass
+        process.wait()
+    return Run(ready, code, log.read_text(encoding="utf-8", errors="replace"), time.monotonic() - began)
+
+
+def write_model(folder: Path, config: Mapping[str, object]) -> str:
+    """A model folder with a config.json alone."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    return str(folder)
