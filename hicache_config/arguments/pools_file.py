@@ -33,6 +33,9 @@ class PoolEntry(BaseModel):
     page_bytes: Amount | None = Field(None, description="Bytes of one page where a pool is made of pages. Per rank.")
     page_rule: Literal["added", "whole"] = Field("added", description="How the constructor counts pages of a ratio.")
     carved: Annotated[bool, Strict()] = Field(False, description="Whether its bytes come out of its leader's share.")
+    follow_rule: Literal["pages", "ratio"] = Field("pages", description="How a follower takes its leader's size.")
+    packed_bytes: tuple[Amount, ...] = Field((), description="Device bytes of each draft packed into it. Per rank.")
+    stack: Amount = Field(0, description="Pools of another stack do not share a size: each stack gets all of it.")
 
     def pool(self) -> DevicePool:
         """The entry as a device pool."""

@@ -264,8 +264,11 @@ def _host_pool(
     terms: Terms,
 ) -> HostPoolSize:
     is_leader = pool is group.leader
-    allocated = None if pages is None else (pages + pool.extra_pages) * pool.bytes_per_page
+    own_pages = offer.own_pages
     trace = list(steps) if is_leader else [f"pages of {group.leader.name}" + ("" if pages is None else f": {pages:,}")]
+    if not is_leader and pool.follow_rule == "ratio":
+        trace, pages, own_pages = _by_ratio(pool, group, pages, own_pages)
+    allocated = None if pages is None else (pages + pool.extra_pages) * pool.bytes_per_page
     if allocated is not None:
         extra = f" + {pool.extra_pages} extra" if pool.extra_pages else ""
         trace.append(f"({pages:,}{extra}) pages * {pool.bytes_per_page:,} bytes = {allocated:,} bytes per rank")
@@ -287,12 +290,30 @@ def _host_pool(
         slots=None if pages is None else pages * pool.page_size,
         pages=pages,
         bytes=allocated,
-        own_slots=None if offer.own_pages is None else offer.own_pages * pool.page_size,
+        own_slots=None if own_pages is None else own_pages * pool.page_size,
         share_gb=offer.share_gb if is_leader else None,
         host_size_gb=host_size_gb(pool, pages) if is_leader else None,
         inside_size=inside,
         trace=tuple(trace),
     )
+
+
+def _by_ratio(
+    pool: DevicePool, group: Group, pages: int | None, own_pages: int | None
+) -> tuple[list[str], int | None, int | None]:
+    """The trace, the pages and the stage's own pages of a follower that takes its leader's slots by a float ratio."""
+    leader = group.leader
+    slots = pool.slots or leader.slots
+    if slots is None:
+        return [f"device slots are not known; slots of {leader.name} through a ratio"], None, None
+    if pages is None:
+        return [f"slots of {leader.name} through a ratio"], None, None
+    made = pool.pages_following(pages, leader)
+    step = (
+        f"int({slots:,} device slots * ({pages * leader.page_size:,} host slots of {leader.name} / {slots:,})) "
+        f"// {pool.page_size} + 1 = {made:,} pages"
+    )
+    return [step], made, None if own_pages is None else pool.pages_following(own_pages, leader)
 
 
 def host_size_gb(pool: DevicePool, pages: int | None) -> float | None:

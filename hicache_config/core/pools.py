@@ -17,6 +17,11 @@ from .findings import Finding
 #: "added": `int(D * r) // P + 1`, nearly every pool; "whole": `int(ceil(D / P) * r)`, DeepSeek V4.
 PageRule = Literal["added", "whole"]
 
+#: How a follower takes the size of its leader: "pages": the leader's pages; "ratio": `int(D * (T / D)) // P + 1` in
+#: floats, with its own device slots `D` and the leader's host slots `T`, so the leader's pages or one more (drafts
+#: with a sliding window, hybrid_pool_assembler.py:build_swa_draft_pools and build_hybrid_swa_group).
+FollowRule = Literal["pages", "ratio"]
+
 #: Amounts beyond this are refused: SGLang's collectives carry 64-bit integers.
 LARGEST = 2**63 - 1
 
@@ -31,7 +36,10 @@ class DevicePool:
     that pool. `extra_pages` are allocated beyond them (the DSA indexer has one). `device_bytes` is the weight in a
     split of the size (default `slots * bytes_per_slot`; SGLang's own counts a padding page or state).
     `carved` marks a follower whose bytes SGLang takes out of its leader's share (QSA's compressed index).
-    `page_rule` says how its constructor counts pages. Source: SGLang 0.5.23, mem_cache/pool_host/base.py.
+    `page_rule` says how its constructor counts pages, `follow_rule` how a follower takes its leader's.
+    `packed_bytes` are the device bytes of each draft whose layers are packed into this pool: `bytes_per_slot` counts
+    those layers, `device_bytes` does not. Pools of another `stack` do not share a size: each stack gets the whole of
+    it (what a decode server offloads, beside its cache). Source: SGLang 0.5.23, mem_cache/pool_host/base.py.
     """
 
     name: str
@@ -44,6 +52,9 @@ class DevicePool:
     page_bytes: int | None = None
     page_rule: PageRule = "added"
     carved: bool = False
+    follow_rule: FollowRule = "pages"
+    packed_bytes: tuple[int, ...] = ()
+    stack: int = 0
 
     @property
     def bytes_per_page(self) -> int:
@@ -65,6 +76,15 @@ class DevicePool:
             return self.slots * self.bytes_per_slot
         return -(-self.slots // self.page_size) * self.bytes_per_page
 
+    def pages_following(self, leader_pages: int, leader: DevicePool) -> int:
+        """Host pages of this follower beside a leader with `leader_pages`, in SGLang's order of float operations."""
+        if self.follow_rule == "pages":
+            return leader_pages
+        slots = self.slots or leader.slots
+        if slots is None:
+            raise ValueError(f"device slots of {self.name!r} and its leader are not known")
+        return int(slots * (leader_pages * leader.page_size / slots)) // self.page_size + 1
+
     def problems(self) -> list[Finding]:
         """What is impossible in this pool alone, each a finding; empty for a sound pool."""
         found: list[Finding] = []
@@ -76,7 +96,10 @@ class DevicePool:
 
         if not self.name:
             wrong("the name is empty", "Name it as SGLang does: kv, swa, mamba, indexer, draft, …")
-        least = {"slots": 1, "bytes_per_slot": 0, "page_size": 1, "extra_pages": 0, "device_bytes": 0, "page_bytes": 0}
+        least = {
+            "slots": 1, "bytes_per_slot": 0, "page_size": 1, "extra_pages": 0, "device_bytes": 0, "page_bytes": 0,
+            "stack": 0,
+        }  # fmt: skip
         for name, low in least.items():
             value = getattr(self, name)
             if value is not None and not low <= value <= LARGEST:
@@ -86,6 +109,8 @@ class DevicePool:
                 "neither bytes_per_slot nor page_bytes is given",
                 "Give bytes_per_slot, the bytes of one slot on one rank.",
             )
+        if any(not 0 <= amount <= LARGEST for amount in self.packed_bytes):
+            wrong("packed_bytes has an amount out of range", "Write whole numbers from 0 to 2**63 - 1.")
         return found
 
 
@@ -93,7 +118,8 @@ class DevicePool:
 class Group:
     """An independent pool with all that follows it: they have the same number of pages.
 
-    `page_bytes` is what one more page costs over all of them, `fixed_bytes` what their extra pages cost.
+    `page_bytes` is what one more page costs over all of them, `fixed_bytes` what their extra pages cost at most: a
+    follower by ratio has the leader's pages or one more, and the one more is counted.
     """
 
     leader: DevicePool
@@ -106,8 +132,8 @@ class Group:
 
     @cached_property
     def fixed_bytes(self) -> int:
-        """Bytes of the members' extra pages, on one rank."""
-        return sum(pool.extra_pages * pool.bytes_per_page for pool in self.members)
+        """Bytes of the members' extra pages, on one rank, at most."""
+        return sum((pool.extra_pages + (pool.follow_rule == "ratio")) * pool.bytes_per_page for pool in self.members)
 
     @property
     def is_empty(self) -> bool:
@@ -115,7 +141,7 @@ class Group:
         return self.page_bytes == 0
 
     def cost(self, pages: int) -> int:
-        """Bytes of all members with `pages` pages each, extra pages included, on one rank."""
+        """Bytes of all members at `pages` pages of the leader, extra pages included, on one rank, at most."""
         return pages * self.page_bytes + self.fixed_bytes
 
     def scale_for(self, pages: int) -> Fraction:
@@ -232,7 +258,7 @@ def _ceil(value: Fraction) -> int:
 
 _WRITTEN = (
     "follows", "slots", "bytes_per_slot", "page_size", "page_bytes", "extra_pages", "device_bytes",
-    "page_rule", "carved",
+    "page_rule", "carved", "follow_rule", "packed_bytes", "stack",
 )  # fmt: skip
 
 
@@ -240,6 +266,7 @@ def pool_as_dict(pool: DevicePool) -> dict[str, Any]:
     """The pool as pools files write it; fields at their default are left out."""
     defaults = DevicePool(pool.name)
     written = {name: getattr(pool, name) for name in _WRITTEN}
+    written["packed_bytes"] = list(pool.packed_bytes) or defaults.packed_bytes
     return {
         "name": pool.name,
         **{name: value for name, value in written.items() if name == "page_size" or value != getattr(defaults, name)},

@@ -203,26 +203,43 @@ def _shares(stage: Stage, capacity: TotalSize, release: Release) -> dict[str, fl
     """GB of the size for each independent pool, in SGLang's order of float operations; empty where weights miss.
 
     A single pool gets the whole size. Since 0.5.17 several share it by device bytes, before each got the whole.
-    Source: 0.5.23, hybrid_pool_assembler.py:_split_hicache_size; the carving of a follower: build_hybrid_mamba_stack.
+    Pools of another stack share a size of their own. Source: 0.5.23, hybrid_pool_assembler.py:_split_hicache_size.
     """
-    groups = stage.groups
-    shares: dict[str, float]
-    if len(groups) == 1 or not release.splits_a_size:
-        shares = {group.leader.name: float(capacity.size_gb) for group in groups}
-    else:
+    shares: dict[str, float] = {}
+    for stack in dict.fromkeys(group.leader.stack for group in stage.groups):
+        groups = [group for group in stage.groups if group.leader.stack == stack]
+        if len(groups) == 1 or not release.splits_a_size:
+            shares |= {group.leader.name: float(capacity.size_gb) for group in groups}
+            continue
         weights = {group.leader.name: group.leader.weight for group in groups}
         if any(weight is None for weight in weights.values()):
-            return {}
+            continue
         total = sum(weight for weight in weights.values() if weight)
-        if total == 0:
-            return {}
-        shares = {name: capacity.size_gb * (weight or 0) / total for name, weight in weights.items()}
-    for group in groups:
-        carved = sum(member.weight or 0 for member in group.members if member.carved)
-        if carved:
-            own = group.leader.weight or 0
-            shares[group.leader.name] *= own / (own + carved)
-    return shares
+        if total:
+            shares |= {name: capacity.size_gb * (weight or 0) / total for name, weight in weights.items()}
+    return {name: _carve(stage.group_of(name), share) for name, share in shares.items()}
+
+
+def _carve(group: Group, share: float) -> float:
+    """What is left of a share after the followers that SGLang takes out of it, in its order of float operations.
+
+    A follower of pages is taken out by one factor (0.5.23, build_hybrid_mamba_stack for QSA's compressed index,
+    build_minimax_sparse_hicache_stack for packed 4-bit rows); followers by ratio are split off beside the pool and its
+    packed drafts (build_hybrid_swa_group, since 0.5.22).
+    """
+    carved = [member for member in group.members if member.carved and member is not group.leader]
+    if not carved:
+        return share
+    weighed = [group.leader, *carved]
+    weights = [member.weight for member in weighed]
+    if any(weight is None for weight in weights):  # in proportion the same: all have the same slots
+        weights = [member.bytes_per_page for member in weighed]
+    own, *rest = (weight or 0 for weight in weights)
+    if all(member.follow_rule == "pages" for member in carved):
+        return share * (own / (own + sum(rest)))
+    kept = (own, *group.leader.packed_bytes)
+    total = sum(kept) + sum(rest)
+    return sum((share * weight / total for weight in kept), 0.0)
 
 
 def _mapped_zero_bytes(stage: Stage, index: int | None) -> list[Finding]:
@@ -270,6 +287,20 @@ def _size_refused(capacity: TotalSize, index: int | None) -> Finding:
     )
 
 
+def _fraction_refused(index: int | None) -> Finding:
+    return Finding(
+        "HC306",
+        "fraction-refused-for-pages",
+        "error",
+        "without --hicache-ratio SGLang sizes by a share of the host's memory, and it refuses that for DeepSeek V4, "
+        "after the weights are loaded; its message proposes --hicache-size too, which is refused as well",
+        "Write --hicache-ratio 2.0, or the ratio that `hicache-config plan --accounting total` prints for a size.",
+        argument="hicache_ratio",
+        gets="an error",
+        stage=index,
+    )
+
+
 # --- a ratio ------------------------------------------------------------------------------------------------------
 
 
@@ -278,6 +309,8 @@ def _ratio(
 ) -> tuple[float, tuple[str, ...], list[Finding]]:
     if isinstance(capacity, DeviceRatio):
         return capacity.ratio, (), []
+    if any(group.leader.page_rule == "whole" for group in stage.owned):
+        return capacity.ratio, (), [_fraction_refused(index)]
     if allowance_bytes is None:
         text = (
             f"the host's memory is not given, so the ratio is taken as {capacity.ratio}, the most that SGLang "
@@ -309,8 +342,9 @@ def _ratio(
 def mirrored_device_bytes(stage: Stage) -> int | None:
     """Device bytes that SGLang scales by the ratio when it sizes by a fraction; None where slots are not known.
 
-    Followers count where their own device bytes are given or their leader's are not (a leader's `device_bytes` holds
-    what SGLang counts for it, an indexer included). Source: 0.5.23, hicache_auto_size.py:_estimate_hicache_bytes.
+    Packed drafts count too. Followers count where their own device bytes are given or their leader's are not (a
+    leader's `device_bytes` holds what SGLang counts for it, an indexer included).
+    Source: 0.5.23, hicache_auto_size.py:_estimate_hicache_bytes.
     """
     total = 0
     for group in stage.groups:
@@ -322,7 +356,7 @@ def mirrored_device_bytes(stage: Stage) -> int | None:
                 weight = -(-group.leader.slots // group.leader.page_size) * pool.bytes_per_page
             if weight is None:
                 return None
-            total += weight
+            total += weight + sum(pool.packed_bytes)
     return total
 
 
