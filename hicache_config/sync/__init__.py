@@ -7,8 +7,8 @@ exchanged while its pools are built. Must not import anything of the project but
 """
 
 from .group import GroupError, RankGroup, SingleRank, as_group
-from .resolving import report_failure, resolve_with
-from .step import Exchange, agree_over, exchange
+from .resolving import resolve_with
+from .step import Exchange, agree_over, exchange, report_failure
 from .threads import ThreadGroup, run_on_threads
 
 __all__ = [

@@ -51,10 +51,6 @@ class UnsendableError(ValueError):
     """This rank's offer does not fit into a message; the text says what does not."""
 
 
-class ForeignError(ValueError):
-    """Another rank sent something that is no message of this version of this package; the text says what."""
-
-
 class AbsurdError(ValueError):
     """Another rank's message holds a number that can't be; the text says which."""
 
@@ -89,22 +85,23 @@ def encode(message: Message, package: str) -> bytes:
     return struct.pack(f"<{WORDS}q", *words)
 
 
-def check_origin(raw: bytes, package: str) -> None:
-    """Raises ForeignError where the bytes are no message of this protocol and this version of the package."""
+def origin(raw: bytes) -> str:
+    """Which program sent these bytes, in words; they may be decoded only where it is `own_origin`."""
     if len(raw) != LENGTH:
-        raise ForeignError(f"sent {len(raw)} bytes instead of {LENGTH}")
+        return f"{len(raw)} bytes that are no hicache-config message"
     words = struct.unpack(f"<{WORDS}q", raw)
     if words[0] != MAGIC:
-        raise ForeignError("sent something that is no hicache-config message (it was in another collective)")
-    other = _text_of(words[2:6])
-    if words[1] != PROTOCOL:
-        raise ForeignError(f"speaks protocol {words[1]} of hicache-config {other}; this rank speaks {PROTOCOL}")
-    if other != package.encode()[:LONGEST_VERSION].decode(errors="replace"):
-        raise ForeignError(f"runs hicache-config {other}; this rank runs {package}")
+        return "a message of another collective, not of hicache-config,"
+    return f"hicache-config {_text_of(words[2:6])} (protocol {words[1]})"
+
+
+def own_origin(package: str) -> str:
+    """The origin of a message that this version of the package encodes."""
+    return origin(encode(Message(0, 1, 0), package))
 
 
 def decode(raw: bytes) -> Message:
-    """The message in bytes that `check_origin` let through. Raises AbsurdError for what no rank can mean."""
+    """The message in bytes whose `origin` is this program. Raises AbsurdError for what no rank can mean."""
     words = struct.unpack(f"<{WORDS}q", raw)
     rank, size, stage, failed, failure, length = words[8:14]
     if not 0 <= rank < size:

@@ -99,16 +99,16 @@ def rank_failed_unheard(rank: int, code: int) -> Finding:
     )
 
 
-def protocol_mismatch(rank: int, what: str) -> Finding:
-    """HC407: a rank that runs something else."""
+def protocol_mismatch(origins: Mapping[int, str]) -> Finding:
+    """HC407: ranks that run something else; `origins` says what each rank sent."""
     return Finding(
         "HC407",
         "protocol-mismatch",
         "error",
-        f"rank {rank} {what}",
-        "Install the same version of hicache-config on every node, and let every rank reach the agreement in the same "
-        "order as its other collectives.",
-        detail={"ranks": [rank]},
+        f"the ranks do not run the same version of hicache-config, or meet in different collectives: "
+        f"{by_value(origins)}",
+        "Install the same version of hicache-config on every node; every rank must make the collective calls of a "
+        "group in the same order.",
     )
 
 

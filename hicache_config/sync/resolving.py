@@ -6,7 +6,7 @@ Must not import torch, nor anything of the project but core.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 from hicache_config.core.findings import ConfigurationError, has_errors
 from hicache_config.core.plan import Plan, agreed_ratio, assumptions_of, finish
@@ -67,12 +67,3 @@ def _offer(stage: Stage, terms: Terms, allowance_bytes: int | None, index: int |
     if has_errors(problems):
         raise ConfigurationError(problems)
     return resolve(stage, terms, allowance_bytes=allowance_bytes, index=index)
-
-
-def report_failure(group: object, error: Exception, *, stage_index: int | None = None) -> NoReturn:
-    """Take this rank's part in the agreement when it can't even say what to agree on.
-
-    Every rank of the group then raises ConfigurationError with this rank's error, instead of waiting for it.
-    """
-    exchange(group, error, None, stage=stage_index)
-    raise AssertionError("the agreement held though this rank failed")

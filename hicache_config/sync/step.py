@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from hicache_config.core.agree import Agreement, agree, worst_only
 from hicache_config.core.capacity import TotalSize
@@ -24,17 +23,16 @@ from hicache_config.core.terms import Terms
 
 from . import problems
 from .group import RankGroup, as_group
+from .local import Local, package_version
 from .message import (
     AbsurdError,
-    ForeignError,
     Message,
-    UnsendableError,
-    check_origin,
     contradiction,
     decode,
-    encode,
+    origin,
+    own_origin,
 )
-from .words import LIMIT, decode_words, digest_of, encode_words, facts_of
+from .words import LIMIT, Words, decode_words
 
 Item = TypeVar("Item")
 
@@ -80,103 +78,33 @@ def exchange(
     the failing ranks' own), and HC411 on those that could not exchange messages, within the timeout of the group.
     """
     group = as_group(group)
-    local = _Local.of(group, offer, terms, stage=stage, stage_count=stage_count, must_equal=must_equal)
+    local = Local.of(group, offer, terms, stage=stage, stage_count=stage_count, must_equal=must_equal)
     messages = _first_gather(group, local)
-    failed = [message for message in messages if message.failure is not None]
-    digests = {message.rank: message.digest for message in messages if message.digest}
-    if failed or len(set(digests.values())) > 1:
-        raise ConfigurationError(_why(group, local, messages, failed, digests)) from local.cause
+    if any(message.failure is not None for message in messages) or len(_digests(messages)) > 1:
+        raise _refusal(group, local, messages) from local.cause
     assert terms is not None  # a rank without terms has failed
     return _agree(messages, terms, stage_count)
 
 
-# --- this rank's own part -----------------------------------------------------------------------------------------
+def report_failure(group: object, error: Exception, *, stage: int | None = None) -> NoReturn:
+    """Take this rank's part in an agreement when it can't even say what to agree on.
 
-
-@dataclass(frozen=True)
-class _Local:
-    """What this rank sends: its message and its words, and the exception behind them, if there is one."""
-
-    message: bytes
-    words: bytes
-    cause: BaseException | None
-
-    @classmethod
-    def of(
-        cls,
-        group: RankGroup,
-        offer: Offer | Exception | Sequence[Finding],
-        terms: Terms | None,
-        *,
-        stage: int | None,
-        stage_count: int | None,
-        must_equal: Mapping[str, Any] | None,
-    ) -> _Local:
-        own_stage = group.rank if stage is None else stage
-        facts: dict[str, str] = {}
-        try:
-            if own_stage not in range(group.size):
-                raise ValueError(f"stage {own_stage!r} is not a stage of a group of {group.size} ranks")
-            if terms is not None:
-                count = {} if stage_count is None else {"pp_size": stage_count}
-                facts = facts_of(terms, {**count, **(must_equal or {})})
-            findings, cause = _failure(offer, terms)
-            base = Message(group.rank, group.size, own_stage, digest=digest_of(facts) if facts else b"")
-            if not findings and isinstance(offer, Offer):
-                words = encode_words(facts, ())
-                return cls(encode(replace(base, words=len(words), offer=offer), package_version()), words, None)
-            return cls._failed(base, facts, findings, cause)
-        except UnsendableError as error:
-            finding = problems.absurd_offer(None, str(error))
-            return cls._failed(base, facts, (finding,), error)
-        except Exception as error:  # whatever it is, the others must hear of it instead of waiting
-            return cls._failed(Message(group.rank, group.size, group.rank), {}, (problems.rank_failed(error),), error)
-
-    @classmethod
-    def _failed(
-        cls, base: Message, facts: Mapping[str, str], findings: Sequence[Finding], cause: BaseException | None
-    ) -> _Local:
-        words = encode_words(facts, findings)
-        number = int(findings[0].code.removeprefix("HC"))
-        return cls(encode(replace(base, words=len(words), failure=number), package_version()), words, cause)
-
-
-def _failure(
-    offer: Offer | Exception | Sequence[Finding], terms: Terms | None
-) -> tuple[tuple[Finding, ...], BaseException | None]:
-    """The findings for which this rank can't agree; empty for a usable offer."""
-    if isinstance(offer, ConfigurationError):
-        return offer.findings, offer
-    if isinstance(offer, Exception):
-        return (problems.rank_failed(offer),), offer
-    findings = tuple(offer.findings if isinstance(offer, Offer) else offer)
-    if not isinstance(offer, Offer) or has_errors(findings):
-        return findings or (problems.rank_failed(ValueError("no reason is given")),), None
-    if terms is None:
-        return (problems.rank_failed(ValueError("an offer was made without terms")),), None
-    return (), None
-
-
-@lru_cache(maxsize=1)
-def package_version() -> str:
-    """The version of this package, which must be the same on all ranks."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("hicache-config")
-    except PackageNotFoundError:
-        return "not installed"
+    Every rank of the group then raises ConfigurationError with this rank's error, instead of waiting for it.
+    """
+    group = as_group(group)
+    local = Local.of(group, error, None, stage=stage, stage_count=None, must_equal=None)
+    raise _refusal(group, local, _first_gather(group, local)) from error
 
 
 # --- what the others sent -----------------------------------------------------------------------------------------
 
 
-def _first_gather(group: RankGroup, local: _Local) -> list[Message]:
+def _first_gather(group: RankGroup, local: Local) -> list[Message]:
     """All ranks' messages; raises where one is from another program or can't be."""
     raw = _gather(group, local.message)
-    foreign = _refused(raw, lambda _, answer: check_origin(answer, package_version()), ForeignError)
-    if foreign:
-        raise ConfigurationError(problems.protocol_mismatch(rank, what) for rank, what in foreign)
+    origins = {rank: origin(answer) for rank, answer in enumerate(raw)}
+    if set(origins.values()) != {own_origin(package_version())}:
+        raise ConfigurationError([problems.protocol_mismatch(origins)])
     messages: list[Message] = []
     absurd = _refused(raw, lambda rank, answer: messages.append(_decode(rank, group.size, answer)), AbsurdError)
     if absurd:
@@ -224,32 +152,38 @@ def _gather(group: RankGroup, message: bytes) -> Sequence[bytes]:
 # --- errors -------------------------------------------------------------------------------------------------------
 
 
-def _why(
-    group: RankGroup,
-    local: _Local,
-    messages: Sequence[Message],
-    failed: Sequence[Message],
-    digests: Mapping[int, bytes],
-) -> list[Finding]:
-    """The findings for failed ranks and differing facts, in the ranks' own words (the second exchange)."""
+def _refusal(group: RankGroup, local: Local, messages: Sequence[Message]) -> ConfigurationError:
+    """The error for failed ranks and differing facts, in the ranks' own words (the second exchange)."""
+    failed = [message for message in messages if message.failure is not None]
     length = max(message.words for message in messages)
     length += -length % 8
     try:
         raw = _gather(group, local.words.ljust(length, b"\0"))
     except ConfigurationError as error:
         unheard = [problems.rank_failed_unheard(message.rank, message.failure or 0) for message in failed]
-        if len(set(digests.values())) > 1:
+        if len(_digests(messages)) > 1:
+            digests = {message.rank: message.digest for message in messages if message.digest}
             unheard.append(problems.ranks_disagree_unheard(digests))
-        return [*unheard, *error.findings]
-    words = {}
+        return ConfigurationError([*unheard, *error.findings])
+    words: dict[int, Words] = {}
     unreadable = _refused(raw, lambda rank, answer: words.update({rank: decode_words(answer)}), ValueError)
-    views = {rank: words[rank].facts for rank in digests if rank in words}
-    named = problems.differences(views, "not given")
-    return [
-        *_merged({message.rank: words[message.rank].findings for message in failed if message.rank in words}, group),
-        *(problems.ranks_disagree(name, who) for name, who in named.items()),
-        *(problems.absurd_offer(rank, what) for rank, what in unreadable),
-    ]
+    views = {
+        message.rank: words[message.rank].facts for message in messages if message.digest and message.rank in words
+    }
+    return ConfigurationError(
+        [
+            *_merged(
+                {message.rank: words[message.rank].findings for message in failed if message.rank in words}, group
+            ),
+            *(problems.ranks_disagree(name, who) for name, who in problems.differences(views, "not given").items()),
+            *(problems.absurd_offer(rank, what) for rank, what in unreadable),
+        ]
+    )
+
+
+def _digests(messages: Sequence[Message]) -> set[bytes]:
+    """The different digests of what must be equal, over the ranks that have terms."""
+    return {message.digest for message in messages if message.digest}
 
 
 def _merged(by_rank: Mapping[int, Sequence[Finding]], group: RankGroup) -> list[Finding]:

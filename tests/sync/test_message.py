@@ -17,13 +17,13 @@ from hicache_config.core.terms import Terms
 from hicache_config.sync import message as wire
 from hicache_config.sync.message import (
     AbsurdError,
-    ForeignError,
     Message,
     UnsendableError,
-    check_origin,
     contradiction,
     decode,
     encode,
+    origin,
+    own_origin,
 )
 from tests.core.strategies import pipelines, sizes
 from tests.sync.cases import RELEASE, terms
@@ -81,7 +81,7 @@ def messages(draw: st.DrawFn) -> Message:
 def test_round_trip(message: Message, package: str) -> None:
     raw = encode(message, package)
     assert len(raw) == wire.LENGTH == 4096
-    check_origin(raw, package)
+    assert origin(raw) == own_origin(package)
     assert decode(raw) == message
 
 
@@ -186,23 +186,23 @@ def test_the_largest_real_scale_fits() -> None:
 @pytest.mark.parametrize(
     ("raw", "words"),
     [
-        (b"\0" * 8, "sent 8 bytes instead of 4096"),
-        (b"\0" * 4096, "no hicache-config message"),
-        (b"\xff" * 4096, "no hicache-config message"),
-        (encode(BASE, "2.0"), "runs hicache-config 2.0; this rank runs 1.0"),
-        (encode(BASE, ""), "runs hicache-config ;"),
+        (b"\0" * 8, "8 bytes that are no hicache-config message"),
+        (b"\0" * 4096, "a message of another collective, not of hicache-config,"),
+        (b"\xff" * 4096, "a message of another collective, not of hicache-config,"),
+        (encode(BASE, "2.0"), "hicache-config 2.0 (protocol 1)"),
+        (encode(BASE, "1.0.dev3+g" + "0" * 40), "hicache-config 1.0.dev3+g0000000000000000000000 (protocol 1)"),
     ],
 )
-def test_messages_from_elsewhere(raw: bytes, words: str) -> None:
-    with pytest.raises(ForeignError, match=words):
-        check_origin(raw, "1.0")
+def test_messages_tell_where_they_come_from(raw: bytes, words: str) -> None:
+    assert origin(raw) == words
+    assert origin(raw) != own_origin("1.0")
 
 
-def test_another_protocol_is_seen_before_anything_else() -> None:
-    words = list(struct.unpack(f"<{wire.WORDS}q", encode(BASE, "2.0")))
+def test_another_protocol_is_read_before_anything_else() -> None:
+    words = list(struct.unpack(f"<{wire.WORDS}q", encode(BASE, "1.0")))
     words[1] = 2
-    with pytest.raises(ForeignError, match=r"speaks protocol 2 of hicache-config 2\.0; this rank speaks 1"):
-        check_origin(struct.pack(f"<{wire.WORDS}q", *words), "1.0")
+    assert origin(struct.pack(f"<{wire.WORDS}q", *words)) == "hicache-config 1.0 (protocol 2)"
+    assert own_origin("1.0") == "hicache-config 1.0 (protocol 1)"
 
 
 @given(pipelines(max_stages=3), st.one_of(sizes, st.sampled_from([0.5, 2.0]).map(DeviceRatio)))

@@ -44,6 +44,14 @@ def test_words_come_back_and_fit(given_findings: list[Finding]) -> None:
         assert f"({len(given_findings) - kept} more on this rank.)" in words.findings[-1].help
 
 
+def test_findings_that_do_not_fit_are_counted() -> None:
+    given_findings = [Finding("HC310", "pool-impossible", "error", f"{number} " + "m" * 1_000) for number in range(20)]
+    words = decode_words(encode_words({"hicache_size": "100"}, given_findings))
+    assert len(words.findings) == 7
+    assert words.findings[:6] == tuple(given_findings[:6])
+    assert words.findings[6].help == "(13 more on this rank.)"
+
+
 def test_a_single_long_finding_is_cut() -> None:
     raw = encode_words({}, [Finding("HC406", "rank-failed", "error", "m" * 20_000, "h" * 20_000, argument="pp_size")])
     (finding,) = decode_words(raw).findings
