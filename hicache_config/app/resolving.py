@@ -41,23 +41,58 @@ def resolve(
     Under accounting `total` all host pools of a rank together stay within `hicache_size * 10**9` bytes; `sglang` says
     what that release allocates. Raises ConfigurationError with all findings, the same on every rank of the group.
     """
-    capacity = args.capacity(sglang).capacity
-    terms = Terms(capacity, accounting, Release.of(sglang))
     if (pools is None) == (stages is None):
         raise TypeError("give either pools, those of this rank's stage, or stages, those of every stage")
-    if stages is not None:
-        if group is not None:
+    if group is not None:
+        if pools is None:
             raise TypeError("stages are for planning without a group; with a group give this rank's pools")
+        return _resolve_with(
+            group,
+            args,
+            pools,
+            accounting=accounting,
+            sglang=sglang,
+            stage_index=stage_index,
+            allowance_bytes=allowance_bytes,
+        )
+    terms = _terms(args, accounting, sglang)
+    if stages is not None:
         return _resolve_all([tuple(stage) for stage in stages], args, terms, allowance_bytes)
     assert pools is not None  # one of the two is given
-    own = tuple(pools)
-    if group is None and args.pp_size > 1:
+    if args.pp_size > 1:
         raise ConfigurationError([_stages_missing(args.pp_size)])
-    if group is None:
-        return _resolve_all([own], args, terms, allowance_bytes)
-    from ..sync import resolve_with
+    return _resolve_all([tuple(pools)], args, terms, allowance_bytes)
 
-    return resolve_with(group, Stage(own), terms, stage_index=stage_index, allowance_bytes=allowance_bytes)
+
+def _terms(args: ServerArgs, accounting: Accounting, sglang: str) -> Terms:
+    return Terms(args.capacity(sglang).capacity, accounting, Release.of(sglang))
+
+
+def _resolve_with(
+    group: object,
+    args: ServerArgs,
+    pools: Iterable[DevicePool],
+    *,
+    accounting: Accounting,
+    sglang: str,
+    stage_index: int | None,
+    allowance_bytes: int | None,
+) -> Plan:
+    from ..sync import report_failure, resolve_with
+
+    try:
+        terms, own = _terms(args, accounting, sglang), Stage(tuple(pools))
+    except Exception as error:  # the other ranks must hear of it, or they wait for this one
+        report_failure(group, error, stage=stage_index)
+    return resolve_with(
+        group,
+        own,
+        terms,
+        stage_index=stage_index,
+        stage_count=args.pp_size,
+        allowance_bytes=allowance_bytes,
+        must_equal={"tp_size": args.tp_size, "nnodes": args.nnodes},
+    )
 
 
 def _resolve_all(
