@@ -18,6 +18,7 @@ from .model import Model, RefusedError
 from .parallel import Parallel, StageLayers, split_layers
 from .pipeline import Pipeline, Question
 from .settle import Settings, settle
+from .states import NEMOTRON_H, nemotron_layers
 
 
 def pipeline_of(model: Model, args: ServerArgs, question: Question) -> Pipeline:
@@ -64,6 +65,8 @@ def _pipeline(model: Model, args: ServerArgs, question: Question) -> Pipeline:
 
 def layers_of(model: Model) -> int:
     """Layers of the whole model that have a place in the pipeline split."""
+    if model.architecture in NEMOTRON_H:
+        return len(nemotron_layers(model))
     return model.integer("num_hidden_layers")
 
 

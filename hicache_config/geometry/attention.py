@@ -6,9 +6,9 @@ The lists of classes are SGLang 0.5.23's (configs/model_config.py). Must not imp
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from .model import Model
+from .pieces import Heads, IndexKeys, Latent
 
 #: Classes that always keep the latent of MLA.
 _LATENT = frozenset(
@@ -74,19 +74,6 @@ def is_sparse(model: Model) -> bool:
     return name in _SPARSE and (model.has("index_topk") or (name, "index_topk") in _FILLED)
 
 
-@dataclass(frozen=True)
-class Latent:
-    """Widths of the latent row: `rank` of the compressed part, `rope` of the part with positions."""
-
-    rank: int
-    rope: int
-
-    @property
-    def width(self) -> int:
-        """Values of a row, one layer."""
-        return self.rank + self.rope
-
-
 def latent(model: Model, prefix: str = "") -> Latent:
     """The latent widths; `prefix` is "swa_" for the sliding layers of Dots3."""
     rope_default = _FILLED.get((model.architecture, "qk_rope_head_dim"))
@@ -95,15 +82,6 @@ def latent(model: Model, prefix: str = "") -> Latent:
     return Latent(
         model.integer(f"{prefix}kv_lora_rank"), model.integer(f"{prefix}qk_rope_head_dim", rope_default, least=0)
     )
-
-
-@dataclass(frozen=True)
-class Heads:
-    """Keys and values of one attention layer in the whole model: heads, width of a key, width of a value."""
-
-    count: int
-    key: int
-    value: int
 
 
 def heads(model: Model) -> Heads:
@@ -169,3 +147,75 @@ def _gemma_full(model: Model) -> Heads:
     width = model.maybe_integer("global_head_dim", least=1) or model.integer("head_dim")
     count = model.maybe_integer("num_global_key_value_heads", least=1) or model.integer("num_key_value_heads")
     return Heads(count, width, model.maybe_integer("v_head_dim") or width)
+
+
+def rank_heads(shape: Heads, ranks: int) -> Heads:
+    """The KV heads of one of the ranks that share them; with fewer heads than ranks each keeps one."""
+    return Heads(max(1, shape.count // max(1, ranks)), shape.key, shape.value)
+
+
+def index_keys(model: Model) -> IndexKeys:
+    """Index keys of sparse attention; SGLang 0.5.23 knows a width of 128 alone (memory_pool.py:DSATokenToKVPool)."""
+    width = model.integer("index_head_dim")
+    if width != 128:
+        raise model.wrong("index_head_dim", width, "128, the width that SGLang knows")
+    return IndexKeys(width, model.integer("index_kpool", 1))
+
+
+def shares_selection(model: Model, layer: int) -> bool:
+    """Whether a layer uses the selection of the one before it and owns no index keys.
+
+    Source: SGLang 0.5.23, configs/model_config.py:dsa_layer_skips_topk.
+    """
+    kinds = model.words("indexer_types")
+    if kinds is not None:
+        return layer < len(kinds) and kinds[layer] == "shared"
+    factor = model.integer("cli_factor", 1)
+    if factor > 1:
+        return layer % factor != 0
+    pattern = model.get("index_topk_pattern")
+    if isinstance(pattern, str | list):
+        return layer < len(pattern) and pattern[layer] == "S"
+    every = model.integer("index_topk_freq", 1)
+    offset = model.integer("index_skip_topk_offset", 2)
+    return max(layer - offset + 1, 0) % every != 0
+
+
+#: Classes whose KV is not one pool of plain attention, or that have none, and that another family must answer.
+_NOT_PLAIN = frozenset(
+    {
+        "CLIPModel",
+        "Contriever",
+        "Cosmos3EdgeForConditionalGeneration",
+        "Cosmos3ForConditionalGeneration",
+        "DiffusionGemmaForBlockDiffusion",
+        "HrmTextForCausalLM",
+        "K2HorizonForCausalLM",
+        "LLaDA2MoeModelLM",
+        "MindSporeForCausalLM",
+        "MiniCPMSALAForCausalLM",
+        "MiniCPMV4_6ForConditionalGeneration",
+        "MiniCPMV4_7ForConditionalGeneration",
+        "MllamaForConditionalGeneration",
+        "MossVLForConditionalGeneration",
+        "MultiModalityCausalLM",
+        "PixtralVisionModel",
+        "SDARForCausalLM",
+        "SDARMoeForCausalLM",
+        "WhisperForConditionalGeneration",
+        "ZayaForCausalLM",
+    }
+)
+_NOT_PLAIN_BEGIN = (
+    "Bert", "DFlash", "DSpark", "DeepseekV4", "Eagle", "Lfm2", "LiLiCorr", "Mamba", "MiniMaxDFlash", "MiniMaxM3",
+    "NemotronH", "Qwen4Exp", "Transformers", "TorchNative", "XLMRoberta",
+)  # fmt: skip
+_NOT_PLAIN_HAVE = ("Assistant", "Draft", "DSpark", "Eagle", "MTP", "NextN")
+
+
+def is_plain(model: Model) -> bool:
+    """Whether the class keeps keys and values of each head in one pool over all its layers."""
+    name = model.architecture
+    if name in _NOT_PLAIN or name.startswith(_NOT_PLAIN_BEGIN):
+        return False
+    return not any(part in name for part in _NOT_PLAIN_HAVE)

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from .dense import Dense
+from .dsa import Dsa
 from .family import Case, Family, FamilyPage
+from .linear import Linear
+from .mamba_swa import MambaSwa
+from .mla import Mla
+from .swa import Swa
 
-FAMILIES: tuple[Family, ...] = (Dense(),)
+FAMILIES: tuple[Family, ...] = (MambaSwa(), Linear(), Swa(), Dsa(), Mla(), Dense())
 
 
 def family_of(case: Case) -> Family | None:

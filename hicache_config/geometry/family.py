@@ -41,6 +41,10 @@ class Case:
         """Slots of a page, on the device and on the host."""
         return self.settings.page_size
 
+    def is_on(self, variable: str) -> bool:
+        """Whether one of SGLang's environment variables is switched on (0.5.23, environ.py:EnvBool)."""
+        return self.question.environment.get(variable, "").lower() in {"true", "1", "yes", "y"}
+
 
 @dataclass(frozen=True)
 class FamilyPage:

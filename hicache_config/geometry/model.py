@@ -14,6 +14,11 @@ from typing import Any
 from ..core.findings import Finding
 
 _LARGEST = 2**40
+_OLDER = {
+    "num_hidden_layers": ("n_layer", "n_layers", "num_layers"),
+    "hidden_size": ("n_embd", "d_model"),
+    "num_attention_heads": ("n_head", "n_heads"),
+}
 _PARTS = ("thinker_config", "llm_config", "language_config", "text_config")
 
 
@@ -86,10 +91,14 @@ class Model:
         return self.get(key) is not None
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The raw value of a key, from the text part or else the whole file; `default` for a missing one or null."""
+        """The raw value of a key, from the text part or else the whole file; `default` for a missing one or null.
+
+        Older models write some keys in another way, which transformers reads as well.
+        """
         for part in (self.text, self.whole):
-            if part.get(key) is not None:
-                return part[key]
+            for name in (key, *_OLDER.get(key, ())):
+                if part.get(name) is not None:
+                    return part[name]
         return default
 
     def integer(self, key: str, default: int | None = None, *, least: int = 1) -> int:

@@ -55,13 +55,13 @@ class Parallel:
         """Ranks that share the heads of attention. Source: 0.5.23, runtime_context.py:derive_attn_tp_size."""
         return self.tensor // self.attention_dp // self.attention_cp
 
-    def kv_heads(self, total: int, *, decode_cp: int | None = None) -> int:
-        """KV heads of a rank; with fewer heads than ranks each keeps one.
+    @property
+    def head_ranks(self) -> int:
+        """Ranks that share KV heads; those of a decode context group keep the same ones.
 
         Source: 0.5.23, configs/model_config.py:ModelConfig.get_num_kv_heads.
         """
-        sharing = self.attention_tensor // (self.decode_cp if decode_cp is None else decode_cp)
-        return max(1, total // max(1, sharing))
+        return max(1, self.attention_tensor // self.decode_cp)
 
     @classmethod
     def of(cls, args: ServerArgs) -> Parallel:

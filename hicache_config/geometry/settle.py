@@ -17,21 +17,20 @@ from .checkpoint import checkpoint_kv_type, weights_dtype
 from .classes import ModelClass
 from .gpu import Gpu
 from .model import Model, refuse
+from .pieces import Store
 from .pipeline import Settled
 from .sliding import STEP3P, could_slide, gives_sliding_up, has_sliding_memory
 
-#: Bytes of one stored value by KV type. fp8 rows are bytes; mxfp8 has scales beside them.
-ITEM_BYTES: Mapping[str, int] = {
-    "float32": 4, "float16": 2, "bfloat16": 2, "fp8_e4m3": 1, "fp8_e5m2": 1, "mxfp8": 1,
-}  # fmt: skip
 _FP4 = frozenset({"nvfp4", "fp4_mx_block16"})
 _TRTLLM_MHA_PAGES = frozenset({16, 32, 64, 128})
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is settled. `kv_type` is a key of ITEM_BYTES, `model_type` the weights' type, `swa_ratio` sliding slots per
-    full slot, `sliding` whether sliding layers have a pool of their own, `scaled_row` whether an fp8 row of sparse
+    """What is settled.
+
+    `kv_type` is a key of pieces.ITEM_BYTES, `model_type` the weights' type, `swa_ratio` sliding slots per full slot,
+    `sliding` whether sliding layers have a pool of their own, `scaled_row` whether an fp8 row of sparse
     attention keeps its scales in it. `changed` are the values that differ from what was asked, by argument."""
 
     gpu: Gpu
@@ -45,9 +44,9 @@ class Settings:
     changed: Mapping[str, Settled] = field(default_factory=dict)
 
     @property
-    def item_bytes(self) -> int:
-        """Bytes of a stored value."""
-        return ITEM_BYTES[self.kv_type]
+    def store(self) -> Store:
+        """How KV is kept."""
+        return Store(self.kv_type, self.page_size, self.scaled_row)
 
 
 def settle(model: Model, model_class: ModelClass, args: ServerArgs, gpu: Gpu) -> Settings:
@@ -85,7 +84,7 @@ def settle(model: Model, model_class: ModelClass, args: ServerArgs, gpu: Gpu) ->
         backends=backends,
         swa_ratio=ratio,
         sliding=has_sliding_memory(model, args),
-        scaled_row=_has_scaled_row(args, kv_type, prefill, decode),
+        scaled_row=is_sparse(model) and _has_scaled_row(args, kv_type, prefill, decode),
         changed=changed,
     )
 

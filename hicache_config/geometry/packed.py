@@ -1,0 +1,90 @@
+"""Draft layers that a model brings along (next-token prediction) and SGLang packs into the model's own rows.
+
+A family adds them to the pool whose rows they share. Must not import anything above this floor.
+"""
+
+from __future__ import annotations
+
+from ..arguments import ServerArgs
+from .family import Case
+from .model import Model
+from .parallel import StageLayers
+from .sliding import MIMO_V2, STEP3P
+
+#: Classes whose config.json says how many layers they bring (0.5.23, model_config.py:_config_draft_model).
+_COUNTED = frozenset(
+    {
+        "BailingMoeForCausalLM",
+        "BailingMoeV2ForCausalLM",
+        "BailingMoeV2_5ForCausalLM",
+        "BailingMoeV3ForCausalLM",
+        "DeepseekV32ForCausalLM",
+        "DeepseekV3ForCausalLM",
+        "Ernie4_5_MoeForCausalLM",
+        "GigaChat35ForCausalLM",
+        "Glm4MoeForCausalLM",
+        "Glm4MoeLiteForCausalLM",
+        "GlmMoeDsaForCausalLM",
+        "GlmOcrForConditionalGeneration",
+        "LongcatFlashForCausalLM",
+        "MiMoForCausalLM",
+    }
+)
+#: Classes for which SGLang takes one layer, whatever config.json says.
+_ONE = frozenset(
+    {
+        "ExaoneMoEForCausalLM",
+        "ExaoneMoeForCausalLM",
+        "Glm5NextForConditionalGeneration",
+        "HYV3ForCausalLM",
+        "HYV4ForCausalLM",
+        "InternS2MobiusForConditionalGeneration",
+        "InternS2PreviewForConditionalGeneration",
+        "NemotronHForCausalLM",
+        "NemotronHPuzzleForCausalLM",
+        "NemotronH_Omni_Reasoning_V3",
+        "Qwen3MoeForCausalLM",
+        "Qwen3NextForCausalLM",
+        "Qwen3_5ForCausalLM",
+        "Qwen3_5ForConditionalGeneration",
+        "Qwen3_5MoeForCausalLM",
+        "Qwen3_5MoeForConditionalGeneration",
+    }
+    | MIMO_V2
+)
+#: Classes with a draft layer for each step (multi-layer EAGLE).
+_EACH_STEP = MIMO_V2 | STEP3P | {"GigaChat35ForCausalLM"}
+
+
+def packed_layers(case: Case, stage: StageLayers) -> int:
+    """Draft layers that are packed into the rows of this stage; 0 where drafts are separate or there are none."""
+    return packed_depths(case.model, case.args) if packed_on(case, stage) else 0
+
+
+def packed_on(case: Case, stage: StageLayers) -> bool:
+    """Whether this stage runs a draft: with SGLANG_ENABLE_PP_SPEC the last alone (0.5.23, managers/scheduler.py)."""
+    return stage.is_last or not case.is_on("SGLANG_ENABLE_PP_SPEC")
+
+
+def packed_depths(model: Model, args: ServerArgs) -> int:
+    """Draft layers of the model that speculative decoding uses and that are packed.
+
+    Source: 0.5.23, speculative/base_spec_worker.py:_can_pack_hicache_mtp, layer_setup.py:_compute_model_num_layers.
+    """
+    if (args.speculative_algorithm or "").upper() not in {"EAGLE", "NEXTN"} or has_separate_draft(args):
+        return 0
+    name = model.architecture
+    if name in _ONE or name in STEP3P:
+        layers = 1
+    elif name in _COUNTED:
+        layers = model.integer("num_nextn_predict_layers", 0, least=0)
+    else:
+        return 0
+    if name in _EACH_STEP or args.enable_multi_layer_eagle:
+        return layers * (args.speculative_num_steps or 1)
+    return layers
+
+
+def has_separate_draft(args: ServerArgs) -> bool:
+    """Whether the arguments name a draft model other than the model itself."""
+    return args.speculative_draft_model_path not in {None, args.model_path}

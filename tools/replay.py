@@ -1,0 +1,279 @@
+"""Replay what the real SGLang came to, and print how many cases of each family agree.
+
+    python tools/replay.py [-v]
+
+Three sources, all in this repository: tests/geometry/truth-*.json (whole models), tests/recorded/models.jsonl (whole
+models) and tests/recorded/pools-*.jsonl (pools of generated geometries). Whole models go the whole way from config.json
+and arguments; generated geometries go through the functions that make pools, so both the formulas and the split are
+compared: slots, pages, bytes, own slots, shares, refusals. Exit status 1 where a case differs.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from hicache_config.arguments import ServerArgs  # noqa: E402
+from hicache_config.core.capacity import DeviceRatio, TotalSize  # noqa: E402
+from hicache_config.core.plan import Plan, plan  # noqa: E402
+from hicache_config.core.pools import DevicePool, Stage  # noqa: E402
+from hicache_config.core.releases import Release  # noqa: E402
+from hicache_config.core.terms import Terms  # noqa: E402
+from hicache_config.geometry import Model, Question, load_model, pipeline_of  # noqa: E402
+from hicache_config.geometry.pieces import (  # noqa: E402
+    Drafting,
+    Heads,
+    IndexKeys,
+    Latent,
+    State,
+    Store,
+    heads_pool,
+    index_pool,
+    latent_pool,
+    state_pool,
+)
+from hicache_config.geometry.state_shapes import (  # noqa: E402
+    StateTypes,
+    delta_state,
+    full_rank_state,
+    mamba2_state,
+)
+
+Case = dict[str, Any]
+COMPARED = ("name", "follows", "page_size", "slots", "pages", "bytes", "own_slots")
+
+
+@dataclass
+class Tally:
+    """Counts of one family: cases, those that agree, those left out with the reason, and the differences in words."""
+
+    cases: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    differences: list[str] = field(default_factory=list)
+
+
+def replay() -> dict[str, Tally]:
+    """All recorded cases, by family."""
+    tallies: dict[str, Tally] = {}
+    for family, name, outcome in [*whole_models(), *generated()]:
+        tally = tallies.setdefault(family, Tally())
+        tally.cases += 1
+        if outcome.startswith("skip: "):
+            tally.skipped[outcome.removeprefix("skip: ")] += 1
+        elif outcome:
+            tally.differences.append(f"{name}: {outcome}")
+    return tallies
+
+
+# --- whole models -------------------------------------------------------------------------------------------------
+
+
+def whole_models() -> Iterator[tuple[str, str, str]]:
+    """Family, name and outcome ("" agrees) of each recorded whole model."""
+    for path in sorted((ROOT / "tests/geometry").glob("truth-*.json")):
+        for number, case in enumerate(json.loads(path.read_text(encoding="utf-8"))["cases"]):
+            model, _ = load_model(case["model"])
+            assert model is not None, case["model"]
+            expected = {"error": case["refused"]} if case.get("refused") else case
+            family, outcome = whole_model(model, case["args"], case["gpu"], {}, expected)
+            yield family, f"{path.name} {number} {case['model']}", outcome
+    recorded = ROOT / "tests/recorded/models.jsonl"
+    for entry in recorded_lines(recorded):
+        case = entry["case"]
+        whole = json.loads((ROOT / f"tests/models/{case['model']}.json").read_text(encoding="utf-8"))
+        model = Model(case["model"], {**whole, **(case.get("patch") or {})})
+        family, outcome = whole_model(model, case["args"], case["gpu"], case.get("env") or {}, entry["result"])
+        yield family, entry["id"], outcome
+
+
+def whole_model(model: Model, args: Case, gpu: str, env: dict[str, str], expected: Case) -> tuple[str, str]:
+    """The family that answers a model, and how the answer differs from what SGLang came to."""
+    typed = ServerArgs.model_validate({"enable_hierarchical_cache": True, **args})
+    answer = pipeline_of(model, typed, Question("0.5.23", gpu, env))
+    family = f"model: {answer.family or 'refused'}"
+    if "error" in expected:
+        if not answer.stages:
+            return family, ""
+        made = made_plan(answer.stages, capacity_of(typed))
+        return family, "" if not made.stages else f"SGLang refuses it ({str(expected['error'])[:100]}), we do not"
+    if not answer.stages:
+        return family, f"refused by us: {[finding.message for finding in answer.findings]}"
+    layers = [stage.layers for stage in answer.stages]
+    if layers != [stage["layers"] for stage in expected["stages"]]:
+        return family, f"layers {layers}, SGLang {[stage['layers'] for stage in expected['stages']]}"
+    return family, compare(made_plan(answer.stages, capacity_of(typed)), expected["stages"])
+
+
+def capacity_of(args: ServerArgs) -> TotalSize | DeviceRatio:
+    capacity = args.capacity().capacity
+    return capacity if isinstance(capacity, TotalSize | DeviceRatio) else DeviceRatio(capacity.ratio)
+
+
+def made_plan(stages: Iterable[Stage], capacity: TotalSize | DeviceRatio) -> Plan:
+    return plan(tuple(stages), Terms(capacity, "sglang", Release.of("0.5.23")))
+
+
+def compare(made: Plan, stages: list[Case]) -> str:
+    """How a plan differs from recorded stages; empty where it agrees."""
+    if not made.stages:
+        return f"our plan is refused: {[finding.message for finding in made.findings]}"
+    for planned, recorded in zip(made.stages, stages, strict=True):
+        names = [pool.name for pool in planned.pools]
+        if names != [pool["name"] for pool in recorded["pools"]]:
+            return f"stage {planned.stage}: pools {names}, SGLang {[pool['name'] for pool in recorded['pools']]}"
+        for pool, expected in zip(planned.pools, recorded["pools"], strict=True):
+            got = pool.as_dict()
+            keys = [key for key in COMPARED if key in expected]
+            if expected.get("bytes_per_slot") is not None:
+                keys.append("bytes_per_slot")
+            wrong = [f"{key} {got[key]} (SGLang {expected[key]})" for key in keys if got[key] != expected[key]]
+            share = expected.get("share_gb")
+            if share is not None and got["share_gb"] != share:
+                wrong.append(f"share_gb {got['share_gb']!r} (SGLang {share!r})")
+            if wrong:
+                return f"stage {planned.stage} {pool.name}: {', '.join(wrong)}"
+    return ""
+
+
+# --- generated geometries -----------------------------------------------------------------------------------------
+
+
+def generated() -> Iterator[tuple[str, str, str]]:
+    """Family, id and outcome of each recorded geometry."""
+    for path in sorted((ROOT / "tests/recorded").glob("pools-*.jsonl")):
+        for entry in recorded_lines(path):
+            yield f"pools: {entry['case']['family']}", entry["id"], generated_case(entry["case"], entry["result"])
+
+
+def recorded_lines(path: Path) -> Iterator[Case]:
+    """The cases of a recording, without its header."""
+    if path.is_file():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        yield from (json.loads(line) for line in lines[1:])
+
+
+def generated_case(case: Case, result: Case) -> str:
+    capacity = case["capacity"]
+    asked = TotalSize(capacity["size"]) if "size" in capacity else DeviceRatio(float(capacity["ratio"]))
+    if isinstance(asked, DeviceRatio) and not (math.isfinite(asked.ratio) and asked.ratio >= 0):
+        return "skip: ratio that the arguments refuse"
+    if case.get("draft", {}).get("mode") == "sidecar":
+        return "skip: separate drafts"
+    if "error" in result:
+        return "skip: refused by a constructor"
+    if result.get("hazards"):
+        made = made_plan(stages_of(case), asked)
+        return "" if not made.stages else "skip: stages that disagree, which SGLang does not see"
+    stages = stages_of(case)
+    for stage, recorded in zip(stages, result["stages"], strict=True):
+        for pool, expected in zip(stage.pools, recorded["pools"], strict=True):
+            weight = expected.get("device_bytes")
+            if weight is not None and pool.weight != weight:
+                return f"weight of {pool.name} {pool.weight} (SGLang {weight})"
+    return compare(made_plan(stages, asked), result["stages"])
+
+
+def stages_of(case: Case) -> list[Stage]:
+    """The stages of a generated geometry, made by the functions that families use."""
+    return [Stage.of(pools_of(case, stage))[0] for stage in case["stages"]]
+
+
+def pools_of(case: Case, stage: Case) -> list[DevicePool]:
+    dtype = case["dtype"]
+    packed = stage.get("draft_layers", 0) if case.get("draft", {}).get("mode") == "packed" else 0
+    on_window = packed if case.get("draft", {}).get("on") == "swa" and "swa" in stage else 0
+    pools = []
+    if "kv" in stage:
+        pools += attention(case, case["kv"], stage, dtype, packed - on_window)
+    if "swa" in stage:
+        shape = shape_of(case.get("swa", case["kv"]))
+        kept = stage["swa"]
+        pools.append(
+            heads_pool("swa", shape, Store(dtype, case["page_size"]), kept["layers"], kept["slots"], packed=on_window)
+        )
+    if "mamba" in stage:
+        spec = case["mamba"].get("speculative")
+        drafting = Drafting(spec["requests"], spec["draft_tokens"]) if spec else None
+        pools.append(state_pool(state_of(case["mamba"]), stage["mamba"]["layers"], stage["mamba"]["slots"], drafting))
+    return pools
+
+
+def attention(case: Case, geometry: Case, stage: Case, dtype: str, packed: int) -> list[DevicePool]:
+    kept, page = stage["kv"], case["page_size"]
+    layers, slots = kept["layers"], kept["slots"]
+    if "kv_lora_rank" not in geometry:
+        return [heads_pool("kv", shape_of(geometry), Store(dtype, page), layers, slots, packed=packed)]
+    shape = Latent(geometry["kv_lora_rank"], geometry["qk_rope_head_dim"])
+    scaled = geometry.get("kv_cache_dim", shape.rank + shape.rope) != shape.rank + shape.rope
+    store = Store(dtype, page, scaled)
+    if "index" not in case:
+        return [latent_pool("kv", shape, store, layers, slots, packed=packed)]
+    keys = IndexKeys(case["index"]["head_dim"], case["index"]["kpool"])
+    owners = len(stage["index_owners"]) if "index_owners" in stage else layers
+    beside = keys.device_bytes(owners, slots, page)
+    pools = [latent_pool("kv", shape, store, layers, slots, packed=packed, index_bytes=beside)]
+    return [*pools, index_pool(keys, store, owners, slots, packed=packed)] if owners else pools
+
+
+def shape_of(geometry: Case) -> Heads:
+    return Heads(geometry["heads"], geometry["head_dim"], geometry["v_head_dim"])
+
+
+def state_of(geometry: Case) -> State:
+    types = StateTypes(geometry["conv_dtype"], geometry["ssm_dtype"])
+    shape = dict(geometry["shape"])
+    ranks = shape.pop("tp_world_size")
+    if geometry["kind"] == "kda":
+        return delta_state(
+            ranks,
+            heads=shape["num_heads"],
+            width=shape["head_dim"],
+            window=shape["conv_kernel_size"],
+            key_heads=shape.get("num_k_heads"),
+            key_width=shape.get("head_k_dim"),
+            types=types,
+        )
+    if geometry["kind"] == "mamba1":
+        return full_rank_state(
+            ranks, inner=shape["intermediate_size"], size=shape["state_size"], window=shape["conv_kernel"], types=types
+        )
+    return mamba2_state(
+        ranks,
+        inner=shape["intermediate_size"],
+        groups=shape["n_groups"],
+        heads=shape["num_heads"],
+        width=shape["head_dim"],
+        size=shape["state_size"],
+        window=shape["conv_kernel"],
+        types=types,
+    )
+
+
+def main() -> int:
+    verbose = "-v" in sys.argv[1:]
+    tallies = replay()
+    print(f"{'family':<24}{'cases':>8}{'compared':>10}{'differ':>8}")
+    for family, tally in sorted(tallies.items()):
+        left = sum(tally.skipped.values())
+        print(f"{family:<24}{tally.cases:>8}{tally.cases - left:>10}{len(tally.differences):>8}")
+        for reason, count in sorted(tally.skipped.items()):
+            print(f"    {count} not compared: {reason}")
+        for difference in tally.differences if verbose else tally.differences[:3]:
+            print(f"    {difference}")
+    wrong = sum(len(tally.differences) for tally in tallies.values())
+    cases = sum(tally.cases for tally in tallies.values())
+    print(f"{cases} cases, {wrong} differences")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
