@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
+from ..arguments import Given
 from ..reports.report import Placed, Report, SourceReport, in_order
-from ..sources.document import Document
+from ..sources.document import Document, Engine
 from .examining import Examined, examine, placed
 from .options import Options
 
@@ -16,6 +18,22 @@ def validate(documents: Iterable[Document], options: Options | None = None) -> R
     release = options.release()
     entries = [entry for document in documents for entry in check_document(document, options)]
     return Report(release.name, tuple(entries))
+
+
+def check(
+    arguments: Mapping[str, Any],
+    *,
+    sglang: str | None = None,
+    environment: Mapping[str, str] | None = None,
+    gpu: str | None = None,
+) -> Examined:
+    """Examine arguments that a program holds, by SGLang's field names; for engines that check while they start.
+
+    `sglang` None means the installed release, else the newest known. Raises OptionsError for a version that is none.
+    """
+    engine = Engine(given=tuple(Given(name, value) for name, value in arguments.items()), environment=environment or {})
+    options = Options(sglang=sglang) if gpu is None else Options(sglang=sglang, gpu=gpu)
+    return examine(engine, "python", options)
 
 
 def check_document(document: Document, options: Options) -> list[SourceReport]:

@@ -8,15 +8,20 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from ..arguments.given import Place
 from ..arguments.pools_file import PoolEntry, PoolsFile, StageEntry
 from ..core.findings import Finding
 from ..core.pools import Stage
 from ..sources.document import Noted
-from ..sources.jsonfile import read_json_file
+from ..sources.json_tree import JsonScanner
+from ..sources.notes import note
+from ..sources.text import Lines, NotText, decode
+from ..sources.tree import parts, plain
 
 
 @dataclass(frozen=True)
@@ -29,25 +34,41 @@ class PoolsReading:
 
 def read_pools(path: str, pp_size: int, slots: Mapping[str, int]) -> PoolsReading:
     """The stages of the file at `path` for a pipeline of `pp_size`; `slots` are device slots by pool that win."""
-    read = read_json_file(path)
-    if read.value is None:
-        return PoolsReading(notes=read.notes)
+    value, places, notes = _json(path)
+    if value is None:
+        return PoolsReading(notes=tuple(notes))
     try:
-        file = PoolsFile.model_validate(read.value)
+        file = PoolsFile.model_validate(value)
     except ValidationError as error:
-        found = [_noted(path, detail, read.places) for detail in error.errors(include_url=False)]
-        return PoolsReading(notes=(*read.notes, *found))
+        found = [_noted(path, detail, places) for detail in error.errors(include_url=False)]
+        return PoolsReading(notes=(*notes, *found))
     entries = file.stages * pp_size if len(file.stages) == 1 else file.stages
     problems: list[Noted] = []
     if len(entries) != pp_size:
-        problems.append(Noted(_stage_count(path, len(entries), pp_size), read.places.get("/stages")))
+        problems.append(Noted(_stage_count(path, len(entries), pp_size), places.get("/stages")))
     stages = []
     for index, entry in enumerate(entries):
         stage, found_ = Stage.of(_pools(entry, slots), entry.layers)
         stages.append(stage)
-        problems += [Noted(replace(finding, stage=index), read.places.get(f"/stages/{index}")) for finding in found_]
-    broken = bool(problems) or any(noted.finding.severity == "error" for noted in read.notes)
-    return PoolsReading(() if broken else tuple(stages), (*read.notes, *problems))
+        problems += [Noted(replace(finding, stage=index), places.get(f"/stages/{index}")) for finding in found_]
+    broken = bool(problems) or any(noted.finding.severity == "error" for noted in notes)
+    return PoolsReading(() if broken else tuple(stages), (*notes, *problems))
+
+
+def _json(path: str) -> tuple[Any, Mapping[str, Place], list[Noted]]:
+    """The value of a JSON file, the places of its parts by JSON pointer, and what was wrong; None when unreadable."""
+    try:
+        text = decode(Path(path).read_bytes())
+    except OSError as error:
+        return None, {}, [note("HC001", f"{path} can't be read: {error.strerror}", "Give the path of a pools file.")]
+    except NotText as error:
+        return None, {}, [note("HC006", f"{path} is not text: {error}", "Give the path of a pools file.")]
+    lines = Lines(text)
+    scanner = JsonScanner(text, lines)
+    node = scanner.read()
+    if node is None:
+        return None, {}, scanner.notes
+    return plain(node), dict(parts(node, lines)), scanner.notes
 
 
 def _pools(entry: StageEntry, slots: Mapping[str, int]) -> list[Any]:

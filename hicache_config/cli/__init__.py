@@ -5,7 +5,6 @@ Commands load what they need when they run, so that `--help` stays quick.
 
 from __future__ import annotations
 
-
 import sys
 
 

@@ -269,9 +269,9 @@ def _host_pool(
     if not is_leader and pool.follow_rule == "ratio":
         trace, pages, own_pages = _by_ratio(pool, group, pages, own_pages)
     allocated = None if pages is None else (pages + pool.extra_pages) * pool.bytes_per_page
-    if allocated is not None:
-        extra = f" + {pool.extra_pages} extra" if pool.extra_pages else ""
-        trace.append(f"({pages:,}{extra}) pages * {pool.bytes_per_page:,} bytes = {allocated:,} bytes per rank")
+    if pages is not None:
+        count = f"({pages:,} + {pool.extra_pages} extra)" if pool.extra_pages else f"{pages:,}"
+        trace.append(f"{count} pages * {pool.bytes_per_page:,} bytes = {allocated:,} bytes per rank")
     inside: bool | None = None
     if isinstance(terms.capacity, TotalSize):
         inside = terms.accounting == "total" or is_leader or pool.carved

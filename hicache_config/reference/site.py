@@ -66,15 +66,14 @@ def _families() -> str:
     for family in families():
         lines += [
             "",
-            f"## {family.name}",
+            f"## {family.title}",
             "",
-            f"Models: {family.models}",
-            "",
-            "| pool | role | bytes |",
-            "| --- | --- | --- |",
+            f"- name: `{family.name}`",
+            f"- pools: {', '.join(family.pools)}",
+            f"- bytes: {family.formula}",
+            f"- checked: {family.checked}",
+            f"- models: {', '.join(family.models)}",
         ]
-        lines += [f"| {pool.name} | {pool.role} | {pool.formula} |" for pool in family.pools]
-        lines += ["", f"Checked: {family.checked}"]
     return "\n".join(lines) + "\n"
 
 

@@ -1,0 +1,188 @@
+"""A plan for people: what each stage takes, what is inside the size and what comes on top, who decided, what fits.
+
+Every amount names its unit and its scope. Legible at 80 columns and without colour: bars use distinct glyphs.
+Must not import anything above this floor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..core.capacity import DeviceRatio, HostFraction, TotalSize
+from ..core.plan import HostPoolSize, Plan, StagePlan
+from ..core.units import format_gb, format_gib
+from .bars import bar_lines
+from .planned import PlanReport
+from .screen import Line, plain, render, wants_color
+from .text import finding_lines
+
+_LABEL = 12
+
+
+def plan_text(report: PlanReport, *, explain: bool = False, quiet: bool = False, color: bool = True) -> str:
+    """The plan as text; `explain` adds the arithmetic of every number, `quiet` leaves out warnings and notes."""
+    return render(_lines(report, explain=explain, quiet=quiet), color=wants_color(color))
+
+
+def _lines(report: PlanReport, *, explain: bool, quiet: bool) -> Iterator[Line]:
+    for placed in report.findings:
+        if not quiet or placed.finding.severity == "error":
+            yield from finding_lines(placed, report.source, report.text)
+            yield plain()
+    if report.is_refused:
+        yield plain("refused: no host pool can be planned for this configuration")
+        return
+    yield from _head(report)
+    for stages in _alike(report.plan.stages):
+        yield plain()
+        yield from _stage(stages, explain=explain)
+    yield plain()
+    yield from _agreement(report.plan)
+    yield from _nodes(report)
+    yield from _side_by_side(report)
+    if report.assumptions:
+        yield plain()
+        yield plain("not known or taken for granted:")
+        for text in report.assumptions:
+            yield from _wrapped(f"- {text}", indent=2)
+
+
+def _field(label: str, text: str) -> Line:
+    return ((f"{label:<{_LABEL}}", "bold"), (text, ""))
+
+
+def _head(report: PlanReport) -> Iterator[Line]:
+    plan = report.plan
+    meaning = "what it allocates" if plan.terms.accounting == "sglang" else "never more than the size on a rank"
+    yield _field(
+        "plan", f"SGLang {plan.terms.release.name}, {report.gpu}, accounting {plan.terms.accounting}: {meaning}"
+    )
+    if report.model:
+        yield _field("model", f"{report.model} ({report.family})")
+    capacity = plan.terms.capacity
+    if isinstance(capacity, TotalSize):
+        yield _field("asked", f"a size of {capacity.size_gb:g} GB per rank ({format_gib(capacity.bytes)})")
+    elif isinstance(capacity, DeviceRatio):
+        yield _field("asked", f"a ratio of {capacity.ratio:g} host slots per device slot")
+    elif isinstance(capacity, HostFraction):
+        yield _field("asked", f"at most {capacity.fraction:g} of the host's memory, and a ratio of {capacity.ratio:g}")
+    if plan.ratio is not None and not isinstance(capacity, DeviceRatio):
+        yield _field("ratio", f"{plan.ratio!r} makes exactly these pages")
+
+
+def _alike(stages: Sequence[StagePlan]) -> list[list[StagePlan]]:
+    """Neighbouring stages with the same pools, so that a pipeline of 16 equal stages is shown once."""
+    groups: list[list[StagePlan]] = []
+    for stage in stages:
+        if groups and (groups[-1][0].layers, groups[-1][0].pools) == (stage.layers, stage.pools):
+            groups[-1].append(stage)
+        else:
+            groups.append([stage])
+    return groups
+
+
+def _stage(stages: Sequence[StagePlan], *, explain: bool) -> Iterator[Line]:
+    stage = stages[0]
+    numbers = f"stage {stage.stage}" if len(stages) == 1 else f"stages {stage.stage} to {stages[-1].stage}"
+    layers = "" if stage.layers is None else f", {stage.layers} layers"
+    each = "" if len(stages) == 1 else " each"
+    yield ((f"{numbers}{layers}{each}: per rank", "bold underline"),)
+    yield ((f"  {'pool':<22}{'slots':>14}{'pages':>12}{'bytes a slot':>14}{'GB':>10}  ", "dim"),)
+    for pool in stage.pools:
+        yield from _pool(pool, explain=explain)
+    total = "not known" if stage.bytes is None else f"{_gb(stage.bytes):>10}"
+    yield ((f"  {'all host pools':<62}", "bold"), (total, "bold"), (f"  {_balance(stage)}", ""))
+    yield from bar_lines(stage)
+
+
+def _pool(pool: HostPoolSize, *, explain: bool) -> Iterator[Line]:
+    slots = "not known" if pool.slots is None else f"{pool.slots:,}"
+    pages = "" if pool.pages is None else f"{pool.pages:,}" + (f"+{pool.extra_pages}" if pool.extra_pages else "")
+    row = "by page" if pool.bytes_per_slot is None else f"{pool.bytes_per_slot:,}"
+    bytes_ = "" if pool.bytes is None else _gb(pool.bytes)
+    name = pool.name if pool.follows is None else f"  {pool.name}"
+    where = {True: "in the size", False: "on top of the size", None: ""}[pool.inside_size]
+    yield ((f"  {name:<22}{slots:>14}{pages:>12}{row:>14}{bytes_:>10}  {where}", ""),)
+    if pool.follows is None and pool.own_slots is not None and pool.slots is not None and pool.own_slots != pool.slots:
+        yield ((f"  {'':<22}{pool.own_slots:>14,}  slots alone, before the stages agreed", "dim"),)
+    if explain:
+        for step in pool.trace:
+            yield ((f"      {step}", "dim"),)
+
+
+def _gb(amount: int) -> str:
+    return format_gb(amount).removesuffix(" GB")
+
+
+def _balance(stage: StagePlan) -> str:
+    if stage.over_size_bytes:
+        return f"{format_gb(stage.over_size_bytes)} over the size"
+    if stage.unused_bytes is not None:
+        return f"{format_gb(stage.unused_bytes)} of the size unused"
+    return ""
+
+
+def _agreement(plan: Plan) -> Iterator[Line]:
+    if len(plan.stages) < 2:
+        return
+    agreed = [
+        f"{pool.slots:,} slots of {pool.name}"
+        for pool in {pool.name: pool for stage in plan.stages for pool in stage.pools}.values()
+        if pool.follows is None and pool.slots is not None
+    ]
+    if not agreed:
+        return
+    deciders = ", ".join(map(str, plan.decided_by))
+    many = len(plan.decided_by) > 1
+    who = f"; stage{'s' if many else ''} {deciders} decide{'' if many else 's'}" if plan.decided_by else ""
+    yield _field("agreed", f"{' and '.join(agreed)} on every stage that has the pool{who}")
+
+
+def _nodes(report: PlanReport) -> Iterator[Line]:
+    node_bytes = report.node_bytes
+    if node_bytes is None:
+        yield _field("node", "not known, because a stage's bytes are not")
+        return
+    for node, bytes_ in zip(report.nodes, node_bytes, strict=True):
+        ranks = "1 rank" if node.ranks == 1 else f"{node.ranks} ranks"
+        held = ", ".join(f"{count} of stage {stage}" for stage, count in node.ranks_by_stage.items())
+        yield _field(f"node {node.node}", f"{format_gb(bytes_)} ({format_gib(bytes_)}) per node: {ranks}, {held}")
+    if len(node_bytes) > 1:
+        yield _field("cluster", f"{format_gb(sum(node_bytes))} ({format_gib(sum(node_bytes))})")
+    if report.available_bytes is None or report.allowance_bytes is None:
+        return
+    verdict = "fits" if report.fits else "does not fit"
+    yield _field(
+        "host",
+        f"{verdict}: {format_gb(report.available_bytes)} available per node less 10 GiB reserve; "
+        f"SGLang allows {format_gb(report.allowance_bytes)} per rank",
+    )
+
+
+def _side_by_side(report: PlanReport) -> Iterator[Line]:
+    """Both accountings for the stage that takes most, and the size that keeps within the budget without the plugin."""
+    plans = [plan for plan in (report.plan, report.other) if plan is not None and plan.stages]
+    if not isinstance(report.plan.terms.capacity, TotalSize) or len(plans) < 2:
+        return
+    yield plain()
+    yield (("side by side, the stage that takes most: per rank", "bold underline"),)
+    for plan in sorted(plans, key=lambda plan: plan.terms.accounting):
+        largest = max(plan.stages, key=lambda stage: stage.bytes or 0)
+        if largest.bytes is None:
+            continue
+        slots = ", ".join(
+            f"{pool.slots:,} {pool.name}" for pool in largest.pools if pool.follows is None and pool.slots
+        )
+        yield plain(f"  {plan.terms.accounting:<8}{_gb(largest.bytes):>10} GB  {_balance(largest)}; {slots} slots")
+    if report.plan.stock_size_gb is not None:
+        size = report.plan.terms.capacity.size_gb
+        yield plain(
+            f"  to stay within {size:g} GB per rank without the plugin: --hicache-size {report.plan.stock_size_gb}"
+        )
+
+
+def _wrapped(text: str, *, indent: int) -> Iterator[Line]:
+    import textwrap
+
+    for line in textwrap.wrap(text, 78, initial_indent=" " * indent, subsequent_indent=" " * (indent + 2)):
+        yield plain(line)

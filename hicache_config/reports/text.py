@@ -1,0 +1,92 @@
+"""What `validate` found, for people: the source line with a caret, what was asked and what it gets, what to write.
+
+Must not import anything above this floor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .report import Placed, Report
+from .screen import Line, plain, render, wants_color
+
+STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
+#: The widest piece of a source line that is shown.
+_WIDTH = 100
+
+
+def report_text(report: Report, *, quiet: bool = False, color: bool = True) -> str:
+    """The report as text. `quiet` leaves out warnings, notes and the summary of a clean run."""
+    return render(_lines(report, quiet), color=wants_color(color))
+
+
+def _lines(report: Report, quiet: bool) -> Iterator[Line]:
+    shown = 0
+    for source in report.sources:
+        for placed in source.findings:
+            if quiet and placed.finding.severity != "error":
+                continue
+            shown += 1
+            yield from finding_lines(placed, source.source, source.text, engine=source.engine)
+            yield plain()
+    if not quiet or shown:
+        yield plain(_summary(report))
+
+
+def _summary(report: Report) -> str:
+    engines = sum(not source.is_broken for source in report.sources)
+    broken = len(report.sources) - engines
+    parts = [_count(report.count("error"), "error"), _count(report.count("warning"), "warning")]
+    if report.count("note"):
+        parts.append(_count(report.count("note"), "note"))
+    checked = f"{_count(engines, 'engine')} checked against SGLang {report.sglang}"
+    unread = f"; {_count(broken, 'source')} could not be read" if broken else ""
+    return f"{', '.join(parts)}; {checked}{unread}"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def finding_lines(placed: Placed, source: str, text: str, *, engine: str | None = None) -> Iterator[Line]:
+    """One finding: its place, what is wrong, the source line with a caret, what it gets, what to write instead."""
+    finding, place = placed.finding, placed.place
+    where = f"{source}:{place.line}:{place.column}" if place else source
+    named = f" [{engine}]" if engine else ""
+    stage = (
+        f" (stage {finding.stage})"
+        if finding.stage is not None and f"stage {finding.stage}" not in finding.message
+        else ""
+    )
+    yield (
+        (f"{where}{named}: ", "bold"),
+        (f"{finding.severity} ", STYLES[finding.severity]),
+        (f"{finding.code} {finding.name}: ", "bold"),
+        (f"{finding.message}{stage}", ""),
+    )
+    if place is not None:
+        yield from _excerpt(placed, text)
+    if finding.gets is not None:
+        asked = "" if finding.asked is None else f"asked {_value(finding.asked)}, "
+        yield ((f"      {asked}gets {_value(finding.gets)}", "dim"),)
+    if finding.help:
+        yield (("      = ", "cyan"), (finding.help, ""))
+
+
+def _value(value: object) -> str:
+    return value if isinstance(value, str) else repr(value)
+
+
+def _excerpt(placed: Placed, text: str) -> Iterator[Line]:
+    place = placed.place
+    lines = text.splitlines()
+    if place is None or not 1 <= place.line <= len(lines):
+        return
+    line = lines[place.line - 1]
+    end = place.end_column if place.end_line == place.line else len(line) + 1
+    start = max(0, place.column - 1 - _WIDTH // 2) if len(line) > _WIDTH else 0
+    shown = "".join(char if char.isprintable() else " " for char in line[start : start + _WIDTH])
+    length = max(1, min(end - place.column, _WIDTH - (place.column - 1 - start)))
+    number = f"{place.line:>5}"
+    yield ((f"{number} | ", "dim"), (shown, ""))
+    yield (("      | ", "dim"), (" " * (place.column - 1 - start) + "^" * length, STYLES[placed.finding.severity]))
