@@ -1,0 +1,155 @@
+"""Simple commands of a shell script in order, and how variables come out of `if`, `case` and loops.
+
+Both arms of an `if` and the body of a loop are walked once. Must not import anything above this floor.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from .shell_lex import Array, HereDocument, Operator, Token, Word
+from .shell_values import Scope, Value
+from .text import Traced, Unknown
+
+Simple: TypeAlias = "list[Word | Array]"
+
+_OPENING = {"if": "if", "case": "case", "while": "loop", "until": "loop", "for": "loop", "select": "loop"}
+_CLOSING = frozenset({"fi", "esac", "done"})
+_PASSED = frozenset({"then", "do", "{", "}", "!", "time", "elif", "else"})
+
+
+@dataclass
+class Frame:
+    """An open `if`, `case` or loop: the variables before it and at the end of each arm so far."""
+
+    kind: str
+    keyword: str
+    begin: int
+    before: Scope
+    arms: list[Scope] = field(default_factory=list)
+    has_else: bool = False
+
+
+class Flow:
+    """Keeps the frames and the variables of a script while its commands go by."""
+
+    def __init__(self, source: Traced, scope: Scope) -> None:
+        self.source, self.scope = source, scope
+        self.frames: list[Frame] = []
+        self._in_pattern = False
+
+    # --- commands -------------------------------------------------------------------------------------------------
+
+    def commands(self, tokens: Sequence[Token]) -> Iterator[Simple | HereDocument]:
+        """Simple commands without their keywords, and here-documents."""
+        command: Simple = []
+        for token in tokens:
+            if self._in_pattern and (self._still_pattern(token) or not isinstance(token, Word)):
+                continue
+            if isinstance(token, HereDocument):
+                yield token
+            elif isinstance(token, Operator):
+                yield from self._finished(command)
+                command = []
+                if token.text.startswith(";") and token.text != ";":
+                    self._next_arm(is_else=False)
+                    self._in_pattern = bool(self.frames) and self.frames[-1].kind == "case"
+            else:
+                command.append(token)
+                if isinstance(token, Word) and token.bare == "in" and len(command) == 3 and _bare(command[0]) == "case":
+                    self._open(command[0])
+                    command, self._in_pattern = [], True
+        yield from self._finished(command)
+
+    def _still_pattern(self, token: Token) -> bool:
+        """Whether a token where a pattern of `case` is expected leaves it open."""
+        if isinstance(token, Word) and token.bare == "*" and self.frames:
+            self.frames[-1].has_else = True
+        if (isinstance(token, Operator) and token.text == ")") or (isinstance(token, Word) and token.bare == "esac"):
+            self._in_pattern = False
+        return self._in_pattern
+
+    def _finished(self, command: Simple) -> Iterator[Simple]:
+        while command:
+            word = _bare(command[0])
+            if word in _OPENING:
+                self._open(command[0])
+                if word in ("for", "select", "case"):
+                    return
+            elif word in _CLOSING:
+                self._close()
+            elif word == "function":
+                command = command[1:]
+            elif word in ("elif", "else"):
+                self._next_arm(is_else=word == "else")
+            elif word not in _PASSED:
+                yield command
+                return
+            command = command[1:]
+
+    # --- frames ---------------------------------------------------------------------------------------------------
+
+    def _open(self, token: Word | Array) -> None:
+        keyword = _bare(token) or ""
+        begin = token.begin if isinstance(token, Word) else 0
+        self.frames.append(Frame(_OPENING[keyword], keyword, begin, self.scope.copy()))
+
+    def loop_variable(self, name: str, unknown: Unknown) -> None:
+        """A variable that each pass of a loop sets anew."""
+        self.scope.values[name] = Value((Traced.hole(unknown),))
+
+    def _next_arm(self, *, is_else: bool) -> None:
+        if self.frames and self.frames[-1].kind != "loop":
+            frame = self.frames[-1]
+            frame.arms.append(self.scope)
+            frame.has_else = frame.has_else or is_else
+            self.scope = frame.before.copy()
+
+    def _close(self) -> None:
+        if not self.frames:
+            return
+        frame = self.frames.pop()
+        arms = [*frame.arms, self.scope]
+        if not frame.has_else:
+            arms.append(frame.before)
+        self.scope = self._merged(frame, arms)
+
+    def _merged(self, frame: Frame, arms: Sequence[Scope]) -> Scope:
+        out = Scope({}, set().union(*(arm.exported for arm in arms)), self.scope.budget)
+        for name in dict.fromkeys(name for arm in arms for name in arm.values):
+            values = [arm.values.get(name) for arm in arms]
+            first = values[0]
+            if first is not None and all(other is first or first.same_as(other) for other in values[1:]):
+                out.values[name] = first
+            else:
+                out.values[name] = self._differing(name, frame, values)
+        return out
+
+    def _differing(self, name: str, frame: Frame, values: Sequence[Value | None]) -> Value:
+        begin = self.source.offset(frame.begin)
+        depends = f"depends on `{self._shown(frame.begin)}`"
+        unknown = Unknown(f"${name}", depends, begin, begin + len(frame.keyword), "HC009")
+        arrays = [value for value in values if value is not None and value.is_array]
+        if not arrays:
+            return Value((Traced.hole(unknown),))
+        common = _common_start([value.words if value is not None else () for value in values])
+        return Value((*common, Traced.hole(replace(unknown, shown=f"a part of {name}"))), is_array=True)
+
+    def _shown(self, begin: int) -> str:
+        return re.split(r"[\n;]", self.source.text[begin : begin + 60], maxsplit=1)[0].strip()
+
+
+def _bare(token: Word | Array) -> str | None:
+    return token.bare if isinstance(token, Word) else None
+
+
+def _common_start(lists: Sequence[Sequence[Traced]]) -> tuple[Traced, ...]:
+    common: list[Traced] = []
+    for words in zip(*lists, strict=False):
+        if any(not word.is_known or word.text != words[0].text for word in words):
+            break
+        common.append(words[0])
+    return tuple(common)

@@ -1,0 +1,70 @@
+"""Which format a source is in, from its name and its first characters.
+
+Must not import anything above this floor.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+from typing import Literal, get_args
+
+from .launch import mentions_launch
+
+Format = Literal[
+    "json", "yaml", "toml", "command", "shell", "dockerfile", "kubernetes", "compose", "log", "server-info"
+]
+FORMATS: tuple[str, ...] = get_args(Format)
+
+_SUFFIXES: dict[str, Format] = {
+    ".json": "json", ".yaml": "yaml", ".yml": "yaml", ".toml": "toml", ".log": "log", ".sh": "shell", ".bash": "shell",
+    ".zsh": "shell", ".dockerfile": "dockerfile",
+}  # fmt: skip
+_DOCKERFILE = re.compile(r"(?:Dockerfile|Containerfile)(?:\..+)?|.+\.Dockerfile")
+_LOG = re.compile(r"server_args=(?:ServerArgs\(|\{)")
+_DOCKERFILE_TEXT = re.compile(r"\A(?:\s*#[^\n]*\n|\s*ARG [^\n]*\n|\s*\n)*\s*FROM\s+\S", re.IGNORECASE)
+_TOML_TEXT = re.compile(
+    r"\A(?:\s*#[^\n]*\n|\s*\n)*(?:\[\[?[\w.\"-]+\]\]?\s*(?:#|$)|[\w\"'.-]+\s*=\s*(?:[\"'\[{\d+-]|true|false))",
+    re.MULTILINE,
+)
+_YAML_KEY = re.compile(
+    r"\A(?:\s*#[^\n]*\n|\s*\n|---[^\n]*\n|%[^\n]*\n)*\s*(?:-\s+)?[\"']?[\w./-]+[\"']?\s*:(?:\s|$)", re.MULTILINE
+)
+_FLAGS_ONLY = re.compile(r"\A\s*--[a-z]")
+#: As much of a text is looked at.
+_HEAD = 200_000
+
+
+def sniff(name: str, text: str) -> Format:
+    """The format of a source. YAML that turns out to be a manifest is told apart later, by its tree."""
+    head = text[:_HEAD]
+    path = PurePath(name)
+    if _DOCKERFILE.fullmatch(path.name):
+        return "dockerfile"
+    suffix = _SUFFIXES.get(path.suffix.lower())
+    if suffix == "json" and _LOG.search(head) is None:
+        return "json"
+    if suffix is not None:
+        return suffix
+    return _by_content(head)
+
+
+def _by_content(head: str) -> Format:
+    start = head.lstrip()
+    if _LOG.search(head):
+        return "log"
+    if start.startswith(("{", "[")) and not _TOML_TEXT.match(head):
+        return "json"
+    if start.startswith("#!") and "sh" in start[:40]:
+        return "shell"
+    if _DOCKERFILE_TEXT.match(head):
+        return "dockerfile"
+    if _YAML_KEY.match(head):
+        return "yaml"
+    if mentions_launch(head):
+        return "shell"
+    if _TOML_TEXT.match(head):
+        return "toml"
+    if _FLAGS_ONLY.match(head):
+        return "command"
+    return "yaml" if re.search(r"^\s*(?:- )?[\w-]+:(?:\s|$)", head, re.MULTILINE) else "shell"
