@@ -8,6 +8,7 @@ from typing import Any
 from ..arguments import Given
 from ..reports.report import Placed, Report, SourceReport, in_order
 from ..sources.document import Document, Engine
+from .comparing import compare
 from .examining import Examined, examine, placed
 from .options import Options
 
@@ -52,13 +53,16 @@ def _entry(document: Document, index: int, options: Options) -> SourceReport:
     # Notes of the whole document belong to its first engine, so that each is counted once.
     whole = document if index == 0 else Document(document.source, document.format, document.text)
     planned = examined.plans.get("sglang")
+    extra = list(planned.findings) if planned else []
+    if options.compare is not None:
+        extra += compare(engine, document.format, options, examined, options.compare)
     return SourceReport(
         source=document.source,
         format=document.format,
         engine=engine.name,
         resolved=resolved_of(examined),
         skipped=examined.skipped,
-        findings=placed(whole, examined, planned.findings if planned else (), options),
+        findings=placed(whole, examined, extra, options),
         text=document.text,
     )
 

@@ -17,9 +17,10 @@ class OptionsError(ValueError):
 class Options:
     """Options that several commands share; the defaults are those of the command line.
 
-    `sglang` None means the installed release, else the newest known. `model` is a path or a catalogue name, `pools` a
-    pools file. `device_slots` by pool name. `host_memory_bytes` is what a node has available when pools are built.
-    `environment` are SGLang's variables; this process's own environment does not count.
+    `sglang` None means the installed release, else the newest known; `compare` is another release to tell the
+    differences to. `model` is a path or a catalogue name, `pools` a pools file. `device_slots` by pool name.
+    `host_memory_bytes` is what a node has available when pools are built. `environment` are SGLang's variables; this
+    process's own environment does not count.
     """
 
     sglang: str | None = None
@@ -32,15 +33,19 @@ class Options:
     ranks_per_node: int | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     form: str | None = None
+    compare: str | None = None
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
 
     def release(self) -> Release:
         """The release that the numbers hold for; raises OptionsError for a version that is none or is too old."""
-        try:
-            return Release.of(self.sglang or installed_sglang() or NEWEST)
-        except ReleaseError as error:
-            raise OptionsError(f"--sglang: {error}") from None
+        for flag, text in (("--compare", self.compare), ("--sglang", self.sglang or installed_sglang() or NEWEST)):
+            try:
+                release = None if text is None else Release.of(text)
+            except ReleaseError as error:
+                raise OptionsError(f"{flag}: {error}") from None
+        assert release is not None  # the last of the two is never None
+        return release
 
     def wants(self, code: str) -> bool:
         """Whether findings of this code are selected and not ignored; a prefix such as HC1 stands for all of it."""

@@ -11,6 +11,7 @@ from ..core.terms import Terms
 from ..reports.planned import PlanReport
 from ..reports.report import Placed, in_order
 from ..sources.document import Document
+from .comparing import compare
 from .examining import Examined, examine, placed
 from .options import Options
 
@@ -30,7 +31,10 @@ def plan(document: Document, options: Options | None = None, *, engine: int = 0)
     made = examined.plans.get(options.accounting)
     if made is None:
         made = Plan(Terms(examined.capacity, options.accounting, examined.release), ())
-    findings = placed(document, examined, (*made.findings, *_nothing_to_plan(examined, options)), options)
+    extra = [*made.findings, *_nothing_to_plan(examined, options)]
+    if options.compare is not None:
+        extra += compare(document.engines[engine], document.format, options, examined, options.compare)
+    findings = placed(document, examined, extra, options)
     refused = any(
         each.finding.severity == "error" and not each.finding.code.startswith(_ABOUT_THE_HOST) for each in findings
     )

@@ -20,7 +20,7 @@ from ..core.pools import Stage
 from ..sources.document import Noted
 from ..sources.json_tree import JsonScanner
 from ..sources.notes import note
-from ..sources.text import Lines, NotText, decode
+from ..sources.text import Lines, NotTextError, decode
 from ..sources.tree import parts, plain
 
 
@@ -61,7 +61,7 @@ def _json(path: str) -> tuple[Any, Mapping[str, Place], list[Noted]]:
         text = decode(Path(path).read_bytes())
     except OSError as error:
         return None, {}, [note("HC001", f"{path} can't be read: {error.strerror}", "Give the path of a pools file.")]
-    except NotText as error:
+    except NotTextError as error:
         return None, {}, [note("HC006", f"{path} is not text: {error}", "Give the path of a pools file.")]
     lines = Lines(text)
     scanner = JsonScanner(text, lines)

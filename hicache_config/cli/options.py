@@ -26,9 +26,8 @@ class SourceCommand(click.Command):
             args = args[:cut]
         return super().parse_args(ctx, args)
 
-    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        pieces = self.collect_usage_pieces(ctx)
-        formatter.write_usage(ctx.command_path, " ".join(pieces) + "\n" + "[OPTIONS] -- LAUNCH COMMAND")
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return [*super().collect_usage_pieces(ctx), "| -- LAUNCH COMMAND"]
 
 
 def launch_words(ctx: click.Context) -> list[str] | None:
@@ -76,6 +75,7 @@ _SHARED = (
         metavar="VERSION",
         help="SGLang release. [default: the installed one, else the newest known]",
     ),
+    click.option("--compare", metavar="VERSION", help="Also say what changes with this other SGLang release."),
     click.option(
         "--model",
         metavar="PATH|NAME",
@@ -135,6 +135,7 @@ def to_options(values: Mapping[str, Any]) -> Options:
 
     options = Options(
         sglang=values["sglang"],
+        compare=values["compare"],
         model=values["model"],
         pools=values["pools"],
         device_slots=values["device_slots"],

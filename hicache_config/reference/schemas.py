@@ -32,6 +32,19 @@ def schema_text(name: str, release: str = NEWEST) -> str:
     return json.dumps(schema_of(name, release), indent=1, ensure_ascii=False) + "\n"
 
 
+def breaches(data: bytes, name: str, release: str = NEWEST) -> list[str]:
+    """How a JSON text departs from a schema, one line each with its JSON pointer; raises ValueError for no JSON."""
+    from jsonschema import Draft202012Validator
+
+    try:
+        value = json.loads(data)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+    errors = Draft202012Validator(schema_of(name, release)).iter_errors(value)
+    lines = [f"{''.join(f'/{part}' for part in error.absolute_path) or '/'}: {error.message}" for error in errors]
+    return sorted(lines)
+
+
 def schema_files() -> Iterator[tuple[str, str]]:
     """File name and text of every committed schema: one of each shape, and the arguments of every known release."""
     for name in ("args", *_SHAPES):

@@ -46,8 +46,8 @@ def test_amounts_that_are_read(text: str, amount: int) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "GB", "100GB junk", "100G", "100Gi", "-1GB", "+1GB", "1e3GB", "1,000GB", "0x10", "nan", "inf", "1..5GB", ".5GB",
-        "5.GB", "100  GB", "1.5", "0.1B", "1/2GB", "٣GB", "100GBB", "1EB", "9" * 65, "1_000GB",
+        "", "GB", "100GB junk", "100G", "100Gi", "-1GB", "+1GB", "1e3GB", "1,000GB", "0x10", "nan", "inf", "1..5GB",
+        ".5GB", "5.GB", "100  GB", "1.5", "0.1B", "1/2GB", "٣GB", "100GBB", "1EB", "9" * 65, "1_000GB",
     ],
 )  # fmt: skip
 def test_junk_is_refused_with_what_to_write(text: str) -> None:
