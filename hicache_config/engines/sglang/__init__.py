@@ -46,4 +46,9 @@ def activate() -> None:
     _active = True
 
 
-__all__ = ["VARIABLE", "Mode", "ModeError", "activate", "logger", "read_mode"]
+def is_active() -> bool:
+    """Whether SGLang has loaded the plugin in this process, and it is not off."""
+    return _active
+
+
+__all__ = ["VARIABLE", "Mode", "ModeError", "activate", "is_active", "logger", "read_mode"]

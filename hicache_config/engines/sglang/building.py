@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from ...core.pools import Stage
 from ...core.releases import Release
 from ...core.terms import Accounting, Terms
 from . import logger
-from .device_pools import Reading
+from .device_pools import unreadable
 from .families import Situation, read
 from .host_pools import BuiltPool, built_pools, differ, differences
 from .modes import VARIABLE, Mode, read_mode
@@ -36,32 +37,36 @@ class _Build:
 
     draft_plan: Any = None
     plan: Plan | None = None
-    reading: Reading | None = None
 
 
-_current = _Build()
+#: Set by `build` around `create`: the inner hook has no other way to learn of the draft plan.
+_current: ContextVar[_Build | None] = ContextVar("hicache_config_build", default=None)
 
 
 def build(original: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Around SGLang's build_kv_cache: the whole cache of this rank. Verifies and reports what came of it."""
-    global _current  # noqa: PLW0603 - the inner hook has no other way to learn of the draft plan
     mode = read_mode(os.environ)
-    _current = _Build(draft_plan=kwargs.get("hicache_draft_plan"))
-    with _memory_snapshot(mode):
-        result = original(*args, **kwargs)
+    now = _Build(draft_plan=kwargs.get("hicache_draft_plan"))
+    token = _current.set(now)
+    try:
+        with _memory_snapshot(mode):
+            result = original(*args, **kwargs)
+    finally:
+        _current.reset(token)
     pools = built_pools(getattr(result, "tree_cache", None))
     if pools is not None:
-        _look_after(pools, _current, mode)
+        _look_after(pools, now, mode)
     return result
 
 
 def create(original: Callable[..., Any], ctx: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Around SGLang's create_tree_cache: the plan is made, agreed and set just before the host pools are built."""
     mode = read_mode(os.environ)
+    now = _current.get() or _Build()
     if mode is not Mode.OFF and _is_sized(ctx):
-        _current.plan, _current.reading = _agree(ctx, mode, _current.draft_plan)
-        if _current.plan is not None and mode is Mode.ENFORCE:
-            _set_ratio(_current.plan)
+        now.plan = _agree(ctx, mode, now.draft_plan)
+        if now.plan is not None and mode is Mode.ENFORCE:
+            _set_ratio(now.plan)
     return original(ctx, *args, **kwargs)
 
 
@@ -73,8 +78,8 @@ def _is_sized(ctx: Any) -> bool:
     return bool(mirrored) and get_memory().hicache_size > 0
 
 
-def _agree(ctx: Any, mode: Mode, draft_plan: Any) -> tuple[Plan | None, Reading | None]:
-    """The agreed plan of this rank and its reading; (None, None) where all ranks leave the sizes to SGLang."""
+def _agree(ctx: Any, mode: Mode, draft_plan: Any) -> Plan | None:
+    """The agreed plan of this rank; None where all ranks leave the sizes to SGLang."""
     from sglang.srt.runtime_context import get_memory, get_parallel
 
     from ...sync import resolve_with
@@ -83,11 +88,9 @@ def _agree(ctx: Any, mode: Mode, draft_plan: Any) -> tuple[Plan | None, Reading 
     release = Release.of(installed_sglang() or "")
     accounting: Accounting = "total" if mode is Mode.ENFORCE else "sglang"
     terms = Terms(TotalSize(get_memory().hicache_size), accounting, release)
-    readings: list[Reading] = []
 
     def stage() -> Stage:
-        readings.append(read(_situation(ctx, draft_plan, release)))
-        return Stage(readings[0].pools)
+        return Stage(read(_situation(ctx, draft_plan, release)))
 
     try:
         plan = resolve_with(
@@ -103,11 +106,11 @@ def _agree(ctx: Any, mode: Mode, draft_plan: Any) -> tuple[Plan | None, Reading 
         if all(finding.code in FALLBACK for finding in error.findings):
             for finding in error.findings:
                 logger.warning("hicache-config: %s", describe(finding))
-            return None, None
+            return None
         logger.error("hicache-config: %s", error)
         raise
     logger.info("%s", planned_line(plan, mode))
-    return plan, readings[0]
+    return plan
 
 
 def _must_have_ratio(plan: Plan, mode: Mode) -> None:
@@ -144,9 +147,10 @@ def _situation(ctx: Any, draft_plan: Any, release: Release) -> Situation:
 
     params, parallel = ctx.params, get_parallel()
     _refuse_other_trees(ctx, get_memory())
-    sidecar = tuple(getattr(params, "sidecar_draft_device_pools", ()) or ())
-    if not sidecar and draft_plan is not None and str(getattr(draft_plan.mode, "value", draft_plan.mode)) == "sidecar":
-        sidecar = tuple(draft_plan.device_pools)
+    draft_mode = "none" if draft_plan is None else str(draft_plan.mode.value)
+    if draft_mode not in ("none", "packed", "sidecar"):
+        raise unreadable(f"the draft is {draft_mode} into the target's pools")
+    sidecar = tuple(draft_plan.device_pools) if draft_mode == "sidecar" else ()
     return Situation(
         kvcache=params.token_to_kv_pool_allocator.get_kvcache(),
         req_to_token_pool=params.req_to_token_pool,
@@ -165,8 +169,6 @@ def _situation(ctx: Any, draft_plan: Any, release: Release) -> Situation:
 
 def _refuse_other_trees(ctx: Any, memory: Any) -> None:
     """Trees that build no host pools, or in their own way (0.5.23, mem_cache/registry.py)."""
-    from .device_pools import unreadable
-
     if ctx.is_hybrid_swa and ctx.full_tokens_per_layer == 0:
         raise ConfigurationError(
             [
@@ -204,9 +206,11 @@ def _memory_snapshot(mode: Mode) -> AbstractContextManager[Any]:
         return nullcontext()
     try:
         from sglang.srt.mem_cache.pool_host.base import host_memory_budget_bytes, host_memory_budget_scope
-    except ImportError:
+
+        scope: AbstractContextManager[Any] = host_memory_budget_scope(host_memory_budget_bytes())
+    except Exception as error:  # SGLang's own check reads the memory again, pool by pool, and has its own words
+        logger.info("hicache-config: SGLang checks the host's memory pool by pool (%s)", error)
         return nullcontext()
-    scope: AbstractContextManager[Any] = host_memory_budget_scope(host_memory_budget_bytes())
     return scope
 
 
@@ -220,11 +224,12 @@ def _look_after(built: tuple[BuiltPool, ...], current: _Build, mode: Mode) -> No
     """One line a rank about the real pools; an error where they are not the planned ones under enforce."""
     from sglang.srt.runtime_context import get_parallel
 
-    rank = int(getattr(get_parallel(), "world_rank", 0) or 0)
+    world = _world(get_parallel())
+    rank = 0 if world is None else int(world.rank())
     logger.info("%s", built_line(built, current.plan, mode))
-    if current.plan is None or current.reading is None:
+    if current.plan is None:
         return
-    found = differences(current.plan.pools, built, current.reading.may_lack_a_page)
+    found = differences(current.plan.pools, built)
     if found and mode is Mode.ENFORCE:
         error = ConfigurationError([differ(rank, found)])
         logger.error("hicache-config: %s", error)

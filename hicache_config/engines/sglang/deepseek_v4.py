@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.pools import DevicePool
-from .device_pools import Reading, unreadable
+from .device_pools import unreadable
 from .families import Situation
 
 
-def read_v4(situation: Situation) -> Reading:
+def read_v4(situation: Situation) -> tuple[DevicePool, ...]:
     """The pools of a DeepSeek V4 rank on a GPU: `kv` holds no bytes itself and gives its pages to the others."""
     cache, page = situation.kvcache, situation.page_size
     if getattr(cache, "_unified_kv", False):
@@ -44,7 +44,7 @@ def read_v4(situation: Situation) -> Reading:
     if any(item.compress_ratio == 128 for item in local):
         c128 = cache.c128_kv_pool
         pools.append(_follower("deepseek_v4_c128", c128.bytes_per_page_padded, c128.kv_buffer, page))
-    return Reading(tuple(pools))
+    return tuple(pools)
 
 
 def _window(situation: Situation) -> DevicePool:

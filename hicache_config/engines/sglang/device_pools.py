@@ -9,25 +9,12 @@ pool_host/*.py (what each mirror allocates). Must not import torch nor sglang.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
 from ...core.findings import ConfigurationError, Finding
 from ...core.pools import DevicePool
 from ...core.releases import Release
-
-
-@dataclass(frozen=True)
-class Reading:
-    """The device pools of this rank, in the order in which SGLang builds their mirrors.
-
-    `may_lack_a_page`: followers whose constructor derives its own pages from its leader's slots in floating point, so
-    that they come out at the planned pages or one below.
-    """
-
-    pools: tuple[DevicePool, ...]
-    may_lack_a_page: frozenset[str] = field(default_factory=frozenset)
 
 
 def unreadable(what: str) -> ConfigurationError:
@@ -103,8 +90,15 @@ def weight(pool: Any) -> int:
 
 def kv_pool(name: str, pool: Any, page_size: int, drafts: Sequence[Any] = ()) -> DevicePool:
     """An independent pool of token rows; packed `drafts` add their layers to each row."""
-    layers = host_layers(pool) + len(drafts)
-    return DevicePool(name, capacity(pool), row_bytes(pool) * layers, page_size=page_size, device_bytes=weight(pool))
+    row = row_bytes(pool)  # first: it refuses a class that is not known
+    return DevicePool(
+        name,
+        capacity(pool),
+        row * (host_layers(pool) + len(drafts)),
+        page_size=page_size,
+        device_bytes=weight(pool),
+        packed_bytes=tuple(weight(draft) for draft in drafts),
+    )
 
 
 def indexer(

@@ -7,13 +7,13 @@ kv_cache_builder.py. What is not known here is refused, never guessed. Must not 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...core.findings import ConfigurationError, Finding
-from ...core.pools import DevicePool
+from ...core.pools import DevicePool, FollowRule
 from ...core.releases import Release
-from .device_pools import Reading, class_name, has_indexer, indexer, is_a, kv_pool, mamba, row_bytes, unreadable
+from .device_pools import class_name, has_indexer, indexer, is_a, kv_pool, mamba, row_bytes, unreadable, weight
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Situation:
         return self.page_size // self.dcp_size
 
 
-def read(situation: Situation) -> Reading:
+def read(situation: Situation) -> tuple[DevicePool, ...]:
     """The device pools of this rank. Raises ConfigurationError for pools that can't be planned (HC453) or mirrored."""
     kvcache = situation.kvcache
     kind = class_name(kvcache)
@@ -64,8 +64,9 @@ def read(situation: Situation) -> Reading:
         pools = _minimax_sparse(situation)
     else:
         pools = _plain(situation)
-    _refuse_empty(pools[0], situation)
-    return _with_sidecars(pools, situation)
+    for pool in pools:
+        _refuse_empty(pool, situation)
+    return (*pools, *_sidecars(pools, situation))
 
 
 def _plain(situation: Situation) -> list[DevicePool]:
@@ -85,18 +86,25 @@ def _swa(situation: Situation) -> list[DevicePool]:
     by_swa = [draft.swa_kv_pool for draft in windowed if not getattr(draft, "swa_uses_full_indices", False)]
     pools = [kv_pool("kv", pool.full_kv_pool, page, full), kv_pool("swa", pool.swa_kv_pool, page, by_swa)]
     if by_full:
-        layers = int(by_full[0].layer_num) + len(by_full) - 1
-        row = row_bytes(by_full[0]) * layers
-        carved = sum(_device_bytes(draft) for draft in by_full)
-        pools.append(
-            DevicePool(
-                "draft_swa", bytes_per_slot=row, page_size=page, follows="kv", extra_pages=1, device_bytes=carved,
-                carved=True,
-            )
-        )  # fmt: skip
+        pools.append(_draft_by_full(by_full, page))
     if situation.has_state:
         pools.append(mamba(situation.req_to_token_pool.mamba_pool, situation.packed_states))
     return pools
+
+
+def _draft_by_full(drafts: Sequence[Any], page: int) -> DevicePool:
+    """Windowed layers of a draft that are addressed as full tokens: a pool of their own, by the KV pool's slots."""
+    layers = int(drafts[0].layer_num) + len(drafts) - 1
+    return DevicePool(
+        "draft_swa",
+        int(drafts[0].size),
+        row_bytes(drafts[0]) * layers,
+        page_size=page,
+        follows="kv",
+        follow_rule="ratio",
+        device_bytes=sum(weight(draft) for draft in drafts),
+        carved=True,
+    )
 
 
 def _linear(situation: Situation) -> list[DevicePool]:
@@ -136,28 +144,27 @@ def _minimax_sparse(situation: Situation) -> list[DevicePool]:
     return pools
 
 
-def _device_bytes(pool: Any) -> int:
-    from .device_pools import weight
-
-    return weight(pool)
+#: What a stage lacks whose host pool would hold no bytes. States may be missing: SGLang allows for it.
+_LAYERS = {"kv": "full-attention layer", "swa": "sliding-window layer"}
 
 
-def _refuse_empty(kv: DevicePool, situation: Situation) -> None:
-    """A stage that owns no full-attention layer: SGLang maps a KV buffer of no bytes, and the stage ends by EINVAL."""
-    if kv.bytes_per_page:
+def _refuse_empty(pool: DevicePool, situation: Situation) -> None:
+    """A stage that owns no layer of a kind: SGLang maps a buffer of no bytes, and the stage ends by EINVAL."""
+    if pool.bytes_per_page or pool.name not in _LAYERS:
         return
+    layer = _LAYERS[pool.name]
     raise ConfigurationError(
         [
             Finding(
                 "HC303",
                 "pool-of-zero-bytes",
                 "error",
-                f"stage {situation.stage}: host pool 'kv' would hold no bytes, since the stage owns no full-attention "
-                "layer; SGLang maps a buffer of length 0 and stops with EINVAL while the other stages wait",
-                "Give every stage a full-attention layer: change --pp-size or SGLANG_PP_LAYER_PARTITION.",
+                f"stage {situation.stage}: host pool {pool.name!r} would hold no bytes, since the stage owns no "
+                f"{layer}; SGLang maps a buffer of length 0 and stops with EINVAL while the other stages wait",
+                f"Give every stage a {layer}: change --pp-size or SGLANG_PP_LAYER_PARTITION.",
                 argument="pp_size",
                 stage=situation.stage,
-                pool="kv",
+                pool=pool.name,
             )
         ]
     )
@@ -166,23 +173,14 @@ def _refuse_empty(kv: DevicePool, situation: Situation) -> None:
 # --- drafts with host pools of their own --------------------------------------------------------------------------
 
 
-def _with_sidecars(pools: Sequence[DevicePool], situation: Situation) -> Reading:
-    """The pools, and those of a draft beside them.
-
-    Since 0.5.23 a draft that follows the KV pool takes its pages exactly; before, and for one that follows the
-    sliding window, its constructor multiplies by a float quotient of slots and adds a page: one more page, or none.
-    """
-    loose = {pool.name for pool in pools if pool.name == "draft_swa"}
+def _sidecars(pools: Sequence[DevicePool], situation: Situation) -> list[DevicePool]:
     added: list[DevicePool] = []
     for draft in situation.sidecar:
         if is_a(draft, "BaseSWAKVPool"):
             added += _window_draft(draft, pools)
         else:
             added += _full_draft(draft, situation)
-    if not situation.release.at_least("0.5.23"):
-        loose |= {pool.name for pool in added}
-    loose |= {pool.name for pool in added if pool.name == "draft_swa"}
-    return Reading((*pools, *added), frozenset(loose))
+    return added
 
 
 def _window_draft(draft: Any, pools: Sequence[DevicePool]) -> list[DevicePool]:
@@ -193,27 +191,29 @@ def _window_draft(draft: Any, pools: Sequence[DevicePool]) -> list[DevicePool]:
     if not pool.layer_num:
         return []
     row = row_bytes(pool) * int(pool.layer_num)
-    return [DevicePool("draft_swa", bytes_per_slot=row, page_size=target.page_size, follows="swa", extra_pages=1)]
+    return [
+        DevicePool("draft_swa", int(pool.size), row, page_size=target.page_size, follows="swa", follow_rule="ratio")
+    ]
 
 
 def _full_draft(draft: Any, situation: Situation) -> list[DevicePool]:
+    """A draft that follows the KV pool: its pages since 0.5.23, before by a float quotient of slots."""
     pool = draft.full_kv_pool if is_a(draft, "HybridLinearKVPool") else draft
     if not pool.layer_num:
         return []
+    rule: FollowRule = "pages" if situation.release.at_least("0.5.23") else "ratio"
+    if rule == "ratio" and situation.dcp_size > 1:
+        raise unreadable("a draft stands beside a target under decode context parallelism")
     # A draft is not split over the ranks of decode context parallelism: its page is the tree's.
-    page, extra = situation.page_size, 0 if situation.release.at_least("0.5.23") else 1
+    page, slots = situation.page_size, int(pool.size)
     row = row_bytes(pool) * int(pool.layer_num)
-    added = [DevicePool("draft", bytes_per_slot=row, page_size=page, follows="kv", extra_pages=extra)]
+    added = [DevicePool("draft", slots, row, page_size=page, follows="kv", follow_rule=rule)]
     if is_a(pool, "DSATokenToKVPool") and pool.index_k_with_scale_buffer:
         keys = indexer("draft_indexer", pool, page, follows="kv", packed=(), release=situation.release)
-        added.append(
-            DevicePool(keys.name, bytes_per_slot=keys.bytes_per_slot, page_size=page, follows="kv",
-                       extra_pages=keys.extra_pages + extra)
-        )  # fmt: skip
+        added.append(replace(keys, slots=slots, follow_rule=rule))
     if class_name(draft) == "QSATokenToKVPool":
         groups = page // int(draft.qsa_compress_ratio)
         page_bytes = sum(int(buffer[0].nbytes) * groups for buffer in draft.qsa_compressed_k_buffer_pool)
-        added.append(
-            DevicePool("draft_indexer", page_size=page, page_bytes=page_bytes, follows="kv", extra_pages=extra)
-        )
+        keys = DevicePool("draft_indexer", page_size=page, page_bytes=page_bytes, follows="kv")
+        added.append(replace(keys, slots=slots, follow_rule=rule))
     return added

@@ -6,7 +6,7 @@ mem_cache/pool_host/*.py and memory_pool_host.py (names of the buffers). Must no
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,9 +73,7 @@ def _tensors(value: Any) -> Iterator[Any]:
             yield from _tensors(item)
 
 
-def differences(
-    planned: Iterable[HostPoolSize], built: Iterable[BuiltPool], may_lack_a_page: Collection[str] = ()
-) -> list[str]:
+def differences(planned: Iterable[HostPoolSize], built: Iterable[BuiltPool]) -> list[str]:
     """Where real pools are not the planned ones, each in words; empty when all are."""
     real: Mapping[str, BuiltPool] = {pool.name: pool for pool in built}
     wanted = {pool.name: pool for pool in planned}
@@ -86,8 +84,6 @@ def differences(
             found.append(f"{name} was not built")
             continue
         if pool.bytes == plan.bytes:
-            continue
-        if name in may_lack_a_page and plan.bytes is not None and pool.bytes == plan.bytes - plan.page_bytes:
             continue
         found.append(
             f"{name} has {pool.pages:,} pages of {format_bytes(pool.bytes)} instead of {plan.pages:,} pages of "

@@ -125,9 +125,13 @@ def rule_findings(given: Mapping[str, Any], version: str, mode: Mode) -> list[Fi
     from ...app.checking import check
 
     environment = {name: value for name, value in os.environ.items() if name.startswith(_VARIABLES)}
-    checked = check(given, sglang=version, environment=environment, gpu=_gpu())
-    findings = list(checked.findings)
-    if mode is Mode.ENFORCE and is_enforced(version):
+    checked = check(given, sglang=version or None, environment=environment, gpu=_gpu())
+    findings = [*checked.findings, *(noted.finding for noted in checked.notes)]
+    enforced = mode is Mode.ENFORCE and is_enforced(version)
+    for accounting in ("sglang", "total") if enforced else ("sglang",):
+        plan = checked.plans.get(accounting)
+        findings += [finding for finding in plan.findings if finding not in findings] if plan is not None else []
+    if enforced:
         findings = [finding for finding in findings if finding.code not in SOLVED_BY_ENFORCE]
     return findings
 

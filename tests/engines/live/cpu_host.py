@@ -23,7 +23,7 @@ def activate() -> None:
         return
     from sglang.srt.mem_cache.pool_host import common
 
-    def allocate(dims, dtype, device, pin_memory, allocator, registration_granularity_bytes=None):
+    def allocate(dims, *, dtype, device, allocator, **about_pinning):
         return allocator.allocate(dims, dtype=dtype, device=device)
 
     common.ALLOC_MEMORY_FUNCS["cpu"] = allocate

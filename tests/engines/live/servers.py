@@ -6,6 +6,7 @@ to a folder that is put on the path.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -91,7 +92,7 @@ def start(
     *,
     command: Sequence[str] = ("-m", "sglang.launch_server"),
     ours: bool = True,
-    timeout_s: float = 240,
+    timeout_s: float = 600,
 ) -> Run:
     """Start a server, wait until it is ready or ends, stop it, and return what it printed."""
     log = folder / f"server-{time.monotonic_ns()}.log"
@@ -111,10 +112,8 @@ def start(
                 break
     finally:
         code = process.poll()
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)  # the group that was started above
-        except ProcessLookupError:
-            pass
         process.wait()
     return Run(ready, code, log.read_text(encoding="utf-8", errors="replace"), time.monotonic() - began)
 
