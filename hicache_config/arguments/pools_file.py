@@ -35,6 +35,7 @@ class PoolEntry(BaseModel):
     carved: Annotated[bool, Strict()] = Field(False, description="Whether its bytes come out of its leader's share.")
     follow_rule: Literal["pages", "ratio"] = Field("pages", description="How a follower takes its leader's size.")
     packed_bytes: tuple[Amount, ...] = Field((), description="Device bytes of each draft packed into it. Per rank.")
+    fraction_bytes: Amount | None = Field(None, description="What counts of it in a share of host memory. Per rank.")
     stack: Amount = Field(0, description="Pools of another stack do not share a size: each stack gets all of it.")
 
     def pool(self) -> DevicePool:

@@ -38,8 +38,10 @@ class DevicePool:
     `carved` marks a follower whose bytes SGLang takes out of its leader's share (QSA's compressed index).
     `page_rule` says how its constructor counts pages, `follow_rule` how a follower takes its leader's.
     `packed_bytes` are the device bytes of each draft whose layers are packed into this pool: `bytes_per_slot` counts
-    those layers, `device_bytes` does not. Pools of another `stack` do not share a size: each stack gets the whole of
-    it (what a decode server offloads, beside its cache). Source: SGLang 0.5.23, mem_cache/pool_host/base.py.
+    those layers, `device_bytes` does not. `fraction_bytes` is what counts of the pool when the size is a share of the
+    host's memory, where that is neither its weight nor its packed drafts. Pools of another `stack` do not share a size:
+    each stack gets the whole of it (what a decode server offloads, beside its cache).
+    Source: SGLang 0.5.23, mem_cache/pool_host/base.py.
     """
 
     name: str
@@ -54,6 +56,7 @@ class DevicePool:
     carved: bool = False
     follow_rule: FollowRule = "pages"
     packed_bytes: tuple[int, ...] = ()
+    fraction_bytes: int | None = None
     stack: int = 0
 
     @property
@@ -98,7 +101,7 @@ class DevicePool:
             wrong("the name is empty", "Name it as SGLang does: kv, swa, mamba, indexer, draft, …")
         least = {
             "slots": 1, "bytes_per_slot": 0, "page_size": 1, "extra_pages": 0, "device_bytes": 0, "page_bytes": 0,
-            "stack": 0,
+            "fraction_bytes": 0, "stack": 0,
         }  # fmt: skip
         for name, low in least.items():
             value = getattr(self, name)
@@ -258,7 +261,7 @@ def _ceil(value: Fraction) -> int:
 
 _WRITTEN = (
     "follows", "slots", "bytes_per_slot", "page_size", "page_bytes", "extra_pages", "device_bytes",
-    "page_rule", "carved", "follow_rule", "packed_bytes", "stack",
+    "page_rule", "carved", "follow_rule", "packed_bytes", "fraction_bytes", "stack",
 )  # fmt: skip
 
 

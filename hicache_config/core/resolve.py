@@ -258,7 +258,7 @@ def _mapped_zero_bytes(stage: Stage, index: int | None) -> list[Finding]:
         )
         for group in stage.groups
         # DeepSeek V4's anchor is logical: it maps nothing and its followers hold the bytes.
-        if group.is_empty or (group.leader.bytes_per_page == 0 and group.leader.page_rule == "added")
+        if group.leader.bytes_per_page == 0 and group.leader.page_rule == "added"
     ]
 
 
@@ -349,6 +349,9 @@ def mirrored_device_bytes(stage: Stage) -> int | None:
     total = 0
     for group in stage.groups:
         for pool in group.members:
+            if pool.fraction_bytes is not None:
+                total += pool.fraction_bytes
+                continue
             if pool is not group.leader and pool.device_bytes is None and group.leader.device_bytes is not None:
                 continue
             weight = pool.weight

@@ -6,11 +6,14 @@ overrides.py. Must not import anything above this floor.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..arguments import ServerArgs
 from .attention import heads, is_latent, is_sparse
 from .gpu import Gpu
+from .minimax_settings import ARCHITECTURES as M3_ARCHITECTURES
+from .minimax_settings import m3_backend
 from .model import Model
 from .sliding import MIMO_V2, STEP3P
 
@@ -65,12 +68,18 @@ class Backends:
         return name in (self.base, self.prefill, self.decode, self.draft if draft else None)
 
 
-def attention_backends(model: Model, args: ServerArgs, gpu: Gpu) -> Backends:
+def attention_backends(
+    model: Model, args: ServerArgs, gpu: Gpu, environment: Mapping[str, str] | None = None
+) -> Backends:
     """The kernels in the end: what the arguments name, else what the model class asks for, else the default."""
     base, prefill, decode = args.attention_backend, args.prefill_attention_backend, args.decode_attention_backend
     draft = args.others.get("speculative_draft_attention_backend")
+    if model.architecture == "DeepseekV4ForCausalLM":
+        return Backends("dsv4", prefill, decode, draft)
     if base is None and prefill is None and decode is None:
         base = _of_class(model, args, gpu)
+        if model.architecture in M3_ARCHITECTURES:
+            base = m3_backend(model, args, gpu, environment or {})
         if base == "trtllm_mla" and model.architecture == "KimiK3ForConditionalGeneration":
             base, prefill, decode = None, "trtllm_mla", "trtllm_mla"
     elif base is None and model.model_type.startswith("gemma4"):
@@ -113,9 +122,11 @@ def _of_class(model: Model, args: ServerArgs, gpu: Gpu) -> str | None:
 def _of_hybrid(model: Model, args: ServerArgs, gpu: Gpu) -> str | None:
     """The same for models with linear layers; they differ from the default on Blackwell alone."""
     name = model.architecture
-    if name in QWEN_HYBRIDS and gpu.is_sm100:
+    if (name in QWEN_HYBRIDS or name == "Qwen4ExpForConditionalGeneration") and gpu.is_sm100:
         wanted = default_backend(model, args, gpu)
-        keeps_one_state = not keeps_extra_states(model, args) and not args.disable_radix_cache
+        # SGLang looks at the strategy before it settles "auto".
+        named = args.mamba_radix_cache_strategy in {"extra_buffer", "extra_buffer_lazy"}
+        keeps_one_state = not named and not args.disable_radix_cache
         if wanted == "trtllm_mha" and not (keeps_one_state and args.speculative_algorithm is None):
             return wanted
         return "triton"

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from .deepseek_v4 import DeepseekV4
 from .dense import Dense
 from .dsa import Dsa
 from .family import Case, Family, FamilyPage
 from .linear import Linear
 from .mamba_swa import MambaSwa
+from .minimax import MiniMaxSparse
 from .mla import Mla
+from .qsa import Qsa
 from .swa import Swa
 
-FAMILIES: tuple[Family, ...] = (MambaSwa(), Linear(), Swa(), Dsa(), Mla(), Dense())
+FAMILIES: tuple[Family, ...] = (
+    DeepseekV4(),
+    MiniMaxSparse(),
+    Qsa(),
+    MambaSwa(),
+    Linear(),
+    Swa(),
+    Dsa(),
+    Mla(),
+    Dense(),
+)
 
 
 def family_of(case: Case) -> Family | None:

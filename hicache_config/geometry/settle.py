@@ -16,6 +16,8 @@ from .backends import QWEN_HYBRIDS, Backends, attention_backends
 from .checkpoint import checkpoint_kv_type, weights_dtype
 from .classes import ModelClass
 from .gpu import Gpu
+from .minimax_settings import ARCHITECTURES as M3_ARCHITECTURES
+from .minimax_settings import m3_kv_type, m3_page
 from .model import Model, refuse
 from .pieces import Store
 from .pipeline import Settled
@@ -29,16 +31,18 @@ _TRTLLM_MHA_PAGES = frozenset({16, 32, 64, 128})
 class Settings:
     """What is settled.
 
-    `kv_type` is a key of pieces.ITEM_BYTES, `model_type` the weights' type, `swa_ratio` sliding slots per full slot,
-    `sliding` whether sliding layers have a pool of their own, `scaled_row` whether an fp8 row of sparse
-    attention keeps its scales in it. `changed` are the values that differ from what was asked, by argument."""
+    `kv_type` is a key of pieces.ITEM_BYTES, `model_type` the weights' type, `swa_ratio` sliding slots per full slot
+    (None where SGLang sizes them by requests), `sliding` whether sliding layers have a pool of their own, `scaled_row`
+    whether an fp8 row of sparse attention keeps its scales in it. `changed` are the values that differ from what was
+    asked, by argument.
+    """
 
     gpu: Gpu
     page_size: int
     kv_type: str
     model_type: str
     backends: Backends
-    swa_ratio: float
+    swa_ratio: float | None
     sliding: bool
     scaled_row: bool = False
     changed: Mapping[str, Settled] = field(default_factory=dict)
@@ -49,7 +53,9 @@ class Settings:
         return Store(self.kv_type, self.page_size, self.scaled_row)
 
 
-def settle(model: Model, model_class: ModelClass, args: ServerArgs, gpu: Gpu) -> Settings:
+def settle(
+    model: Model, model_class: ModelClass, args: ServerArgs, gpu: Gpu, environment: Mapping[str, str] | None = None
+) -> Settings:
     """All settled values of a model under the arguments on a GPU; what SGLang refuses raises a RefusedError."""
     changed: dict[str, Settled] = {}
 
@@ -58,7 +64,7 @@ def settle(model: Model, model_class: ModelClass, args: ServerArgs, gpu: Gpu) ->
         if asked != gets:
             changed[argument] = Settled(argument, asked, gets, why)
 
-    backends = attention_backends(model, args, gpu)
+    backends = attention_backends(model, args, gpu, environment or {})
     page_size, page_why = _page_size(model, args, gpu, backends)
     note("page_size", page_size, page_why)
     kv_type, model_type, kv_why = _kv_type(model, model_class, args, gpu)
@@ -72,7 +78,7 @@ def settle(model: Model, model_class: ModelClass, args: ServerArgs, gpu: Gpu) ->
     if given_up is not None and (could_slide(model) or model.has("sliding_window")):
         note("disable_hybrid_swa_memory", True, given_up)
     ratio, ratio_why = _swa_ratio(model, args)
-    if could_slide(model):
+    if could_slide(model) and ratio is not None:
         note("swa_full_tokens_ratio", ratio, ratio_why)
     if args.attention_backend is None:
         note("attention_backend", backends.base, f"the default of {model_class.name} on {gpu.name}")
@@ -96,6 +102,12 @@ def _page_size(model: Model, args: ServerArgs, gpu: Gpu, backends: Backends) -> 
     page, why = args.page_size, "the default"
     if is_sparse(model):
         page, why = 64 * model.integer("index_kpool", 1), "sparse attention has pages of 64 index keys"
+    elif model.architecture == "Qwen4ExpForConditionalGeneration" and model.has("indexer_n_heads"):
+        page, why = 64, "compressed index keys need pages of 64"
+    elif model.architecture in M3_ARCHITECTURES:
+        own = m3_page(model, args, gpu, backends.base)
+        if own is not None:
+            page, why = own, "sparse attention of MiniMax M3 has blocks of 128"
     elif model.architecture in QWEN_HYBRIDS and gpu.is_sm100 and args.attention_backend is None:
         page = 64 if backends.base == "trtllm_mha" else 1
         why = f"SGLang sets it itself for {model.architecture} on {gpu.name}"
@@ -114,6 +126,8 @@ def _page_size(model: Model, args: ServerArgs, gpu: Gpu, backends: Backends) -> 
         page, why = (1, "fa4 has pages of 1 for this class") if one else (128, "fa4 has pages of 128 on sm100")
     if backends.uses("intel_xpu") and page not in ({16, 32, 64, 128} if is_latent(model) else {64, 128}):
         page, why = 128, "intel_xpu has pages of 64 or 128"
+    if model.architecture == "DeepseekV4ForCausalLM":
+        page, why = 256, "DeepSeek V4 has pages of 256"
     return (1 if page is None else page), why
 
 
@@ -124,6 +138,11 @@ def _kv_type(model: Model, model_class: ModelClass, args: ServerArgs, gpu: Gpu) 
     """The KV type, the weights' type, and why the KV type is what it is."""
     model_type = weights_dtype(model, args.dtype)
     asked = args.kv_cache_dtype
+    if model.architecture == "DeepseekV4ForCausalLM":
+        return _v4_kv_type(asked), model_type, "DeepSeek V4 keeps fp8"
+    four_bit = m3_kv_type(model, args, gpu)
+    if four_bit is not None:
+        return four_bit, model_type, "4-bit checkpoints of MiniMax M3 set it"
     if asked in _FP4:
         raise refuse(
             "HC605",
@@ -165,6 +184,23 @@ def _kv_type(model: Model, model_class: ModelClass, args: ServerArgs, gpu: Gpu) 
     return ("bfloat16" if asked == "bf16" else asked), model_type, "as asked"
 
 
+def _v4_kv_type(asked: str) -> str:
+    """The KV type of DeepSeek V4: fp8, whose rows are laid out by themselves.
+
+    SGLang lets bfloat16 pass and stops at an assertion when it builds the pools (0.5.23, deepseek_v4_memory_pool.py).
+    """
+    if asked in {"auto", "fp8_e4m3"}:
+        return "fp8_e4m3"
+    raise refuse(
+        "HC619",
+        "v4-kv-type",
+        f"--kv-cache-dtype {asked} is refused for DeepSeek V4, whose cache is fp8_e4m3",
+        "Write --kv-cache-dtype fp8_e4m3, or leave it out.",
+        argument="kv_cache_dtype",
+        asked=asked,
+    )
+
+
 def _sparse_backends(model: Model, args: ServerArgs, gpu: Gpu, kv_type: str) -> tuple[str | None, str | None]:
     """Kernels of sparse attention for prefill and decoding (0.5.23, overrides.py:_dsa_split_backend_resolution)."""
     prefill, decode = args.dsa_prefill_backend, args.dsa_decode_backend
@@ -192,8 +228,10 @@ def _has_scaled_row(args: ServerArgs, kv_type: str, prefill: str | None, decode:
     return kv_type == "fp8_e4m3"
 
 
-def _swa_ratio(model: Model, args: ServerArgs) -> tuple[float, str]:
+def _swa_ratio(model: Model, args: ServerArgs) -> tuple[float | None, str]:
     name = model.architecture
+    if model.model_type.startswith("deepseek_v41") and args.swa_full_tokens_ratio is None:
+        return None, "DeepSeek V4.1 sizes its sliding window by requests"
     if name in STEP3P and args.enable_hierarchical_cache:
         return 1.0, f"SGLang sets it to 1.0 for {name} when HiCache is on"
     if args.swa_full_tokens_ratio is not None:

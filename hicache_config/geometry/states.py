@@ -63,6 +63,19 @@ def _qwen(model: Model, ranks: int, types: StateTypes) -> Linear:
     return Linear(attention, linear, _gated_delta(model, ranks, types))
 
 
+def qwen4_layers(model: Model, ranks: int, types: StateTypes) -> Linear:
+    """Qwen4-Exp: the kinds of layers are listed, or attention comes in every `full_attention_interval`-th one."""
+    kinds = model.words("layer_types")
+    if kinds is None:
+        return _qwen(model, ranks, types)
+    attention = ("full_attention", "qwen_sparse_attention", "indexed_attention")
+    return Linear(
+        tuple(layer for layer, kind in enumerate(kinds) if kind in attention),
+        _named(kinds, "linear_attention"),
+        _gated_delta(model, ranks, types),
+    )
+
+
 def _gated_delta(model: Model, ranks: int, types: StateTypes) -> State:
     heads, width = model.integer("linear_num_value_heads", 32), model.integer("linear_value_head_dim", 128)
     return mamba2_state(
@@ -307,6 +320,7 @@ _READERS: Mapping[str, Reader] = {
     **dict.fromkeys(("JetNemotronForCausalLM", "JetVLMForConditionalGeneration"), _jet),
     **dict.fromkeys(_BAILING, _bailing),
     "FalconH1ForCausalLM": _falcon,
+    "Qwen4ExpForConditionalGeneration": qwen4_layers,
     "GigaChat35ForCausalLM": _gigachat,
     "Glm5NextForConditionalGeneration": _glm5_next,
     "GraniteMoeHybridForCausalLM": _granite,
