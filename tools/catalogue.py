@@ -17,22 +17,23 @@ TARGET = Path(__file__).parents[1] / "hicache_config" / "geometry" / "catalogue"
 
 #: Keys of config.json that geometry reads, at the top or in the part of the language model.
 _NAMES = """
-    architectures model_type dtype torch_dtype quantization_config compression_config
-    num_hidden_layers n_layer n_layers num_layers hidden_size n_embd d_model num_attention_heads n_head n_heads head_dim
-    v_head_dim num_key_value_heads num_kv_heads n_head_kv multi_query multi_query_group_num num_attention_groups
-    new_decoder_architecture attn_config block_configs global_head_dim num_global_key_value_heads swa_head_dim
-    swa_v_head_dim swa_num_key_value_heads swa_kv_lora_rank swa_qk_rope_head_dim attention_other_setting
-    kv_lora_rank qk_rope_head_dim qk_nope_head_dim use_mla use_mla_nope index_topk index_head_dim index_n_heads index_kpool
-    index_kpool_compress index_topk_freq index_topk_pattern index_skip_topk_offset indexer_types cli_factor learnable_sink
-    layer_types hybrid_layer_pattern sliding_window sliding_window_size sliding_window_pattern window_size
-    local_layer_ids is_hybrid_swa attention_chunk_size loop_num num_loops num_nextn_predict_layers
-    full_attention_interval linear_num_value_heads linear_value_head_dim linear_num_key_heads linear_key_head_dim
-    linear_conv_kernel_dim linear_attn_config linear_num_heads linear_head_dim full_attention_layers mamba_ssm_dtype
-    mamba_d_ssm mamba_expand mamba_n_heads mamba_d_head mamba_n_groups mamba_d_state mamba_d_conv layers_block_type
-    hybrid_override_pattern mamba_num_heads mamba_head_dim n_groups ssm_state_size conv_kernel conv_L_cache full_attn_idxs
-    efficient_attention_config layer_group_size short_conv_kernel_size num_linear_key_value_heads sconv_kernel_size
-    compress_ratios compress_rates kv_source_layer_ids sparse_attention_config max_position_embeddings
-    mtp_local_layer_ids mtp_layers_block_type mtp_hybrid_override_pattern
+architectures model_type dtype torch_dtype quantization_config compression_config num_hidden_layers n_layer
+n_layers num_layers hidden_size n_embd d_model num_attention_heads n_head n_heads head_dim v_head_dim
+num_key_value_heads num_kv_heads n_head_kv multi_query multi_query_group_num num_attention_groups
+new_decoder_architecture attn_config block_configs global_head_dim num_global_key_value_heads swa_head_dim
+swa_v_head_dim swa_num_key_value_heads swa_kv_lora_rank swa_qk_rope_head_dim attention_other_setting
+kv_lora_rank qk_rope_head_dim qk_nope_head_dim use_mla use_mla_nope index_topk index_head_dim index_n_heads
+index_kpool index_kpool_compress index_topk_freq index_topk_pattern index_skip_topk_offset indexer_types
+cli_factor learnable_sink layer_types hybrid_layer_pattern sliding_window sliding_window_size
+sliding_window_pattern window_size local_layer_ids is_hybrid_swa attention_chunk_size loop_num num_loops
+num_nextn_predict_layers full_attention_interval linear_num_value_heads linear_value_head_dim
+linear_num_key_heads linear_key_head_dim linear_conv_kernel_dim linear_attn_config linear_num_heads
+linear_head_dim full_attention_layers mamba_ssm_dtype mamba_d_ssm mamba_expand mamba_n_heads mamba_d_head
+mamba_n_groups mamba_d_state mamba_d_conv layers_block_type hybrid_override_pattern mamba_num_heads
+mamba_head_dim n_groups ssm_state_size conv_kernel conv_L_cache full_attn_idxs efficient_attention_config
+layer_group_size short_conv_kernel_size num_linear_key_value_heads sconv_kernel_size compress_ratios
+compress_rates kv_source_layer_ids sparse_attention_config max_position_embeddings mtp_local_layer_ids
+mtp_layers_block_type mtp_hybrid_override_pattern
 """
 KEYS = frozenset(_NAMES.split())
 PARTS = ("text_config", "llm_config", "language_config", "thinker_config")

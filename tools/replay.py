@@ -23,10 +23,13 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from hicache_config.arguments import ServerArgs  # noqa: E402
+from hicache_config.core.agree import agree  # noqa: E402
 from hicache_config.core.capacity import DeviceRatio, TotalSize  # noqa: E402
-from hicache_config.core.plan import Plan, plan  # noqa: E402
+from hicache_config.core.findings import has_errors  # noqa: E402
+from hicache_config.core.plan import Plan, finish  # noqa: E402
 from hicache_config.core.pools import DevicePool, Stage  # noqa: E402
 from hicache_config.core.releases import Release  # noqa: E402
+from hicache_config.core.resolve import resolve  # noqa: E402
 from hicache_config.core.terms import Terms  # noqa: E402
 from hicache_config.geometry import Model, Question, load_model, pipeline_of  # noqa: E402
 from hicache_config.geometry.pieces import (  # noqa: E402
@@ -119,7 +122,14 @@ def capacity_of(args: ServerArgs) -> TotalSize | DeviceRatio:
 
 
 def made_plan(stages: Iterable[Stage], capacity: TotalSize | DeviceRatio) -> Plan:
-    return plan(tuple(stages), Terms(capacity, "sglang", Release.of("0.5.23")))
+    """The plan of the stages under accounting `sglang`, without what a replay does not need (`stock_size_gb`)."""
+    stages, terms = tuple(stages), Terms(capacity, "sglang", Release.of("0.5.23"))
+    offers = [resolve(stage, terms) for stage in stages]
+    agreement = agree(offers, terms)
+    if has_errors(agreement.findings):
+        return Plan(terms, (), findings=agreement.findings)
+    pairs = enumerate(zip(stages, offers, strict=True))
+    return Plan(terms, tuple(finish(stage, offer, agreement, terms, index=index) for index, (stage, offer) in pairs))
 
 
 def compare(made: Plan, stages: list[Case]) -> str:

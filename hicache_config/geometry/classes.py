@@ -14,9 +14,6 @@ from importlib import resources
 
 from .model import Model, RefusedError, refuse
 
-#: Names that SGLang reads as another class (0.5.23, utils/hf_transformers/config.py).
-_RENAMED = {"LongcatCausalLM": "LongcatFlashForCausalLM", "LongcatFlashNgramForCausalLM": "LongcatFlashForCausalLM"}
-
 
 @dataclass(frozen=True)
 class ModelClass:
@@ -42,7 +39,7 @@ def class_of(model: Model) -> ModelClass:
     """The first of the model's architectures that SGLang has a class for; none is a refusal that names it."""
     classes = known_classes()
     for name in model.architectures:
-        found = classes.get(_RENAMED.get(name, name))
+        found = classes.get(name)
         if found is not None:
             return found
     raise unknown_architecture(model)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from ..core.pools import DevicePool
 from .attention import index_keys, is_latent, is_sparse, latent, shares_selection
 from .family import Case, FamilyPage
-from .mla import attention_of_a_layer
 from .model import refuse
 from .packed import packed_layers
 from .parallel import StageLayers
@@ -37,7 +36,7 @@ class Dsa:
 
     def pools(self, case: Case, stage: StageLayers) -> list[DevicePool]:
         check_sparse(case)
-        layers = range(stage.first, stage.end * attention_of_a_layer(case))
+        layers = range(stage.first, stage.end)
         owners = sum(not shares_selection(case.model, layer) for layer in layers)
         return sparse_pools(case, len(layers), owners, packed_layers(case, stage))
 

@@ -32,12 +32,6 @@ class Mla:
         return is_latent(case.model) and not is_sparse(case.model)
 
     def pools(self, case: Case, stage: StageLayers) -> list[DevicePool]:
-        layers = stage.count * attention_of_a_layer(case)
         packed = packed_layers(case, stage)
         shape, slots = latent(case.model), case.slots.get("kv")
-        return [latent_pool("kv", shape, case.settings.store, layers, slots, packed=packed)]
-
-
-def attention_of_a_layer(case: Case) -> int:
-    """Attention layers with KV of their own in one layer: LongCat Flash has two (0.5.23, model_config.py)."""
-    return 2 if case.model_class.name == "LongcatFlashForCausalLM" else 1
+        return [latent_pool("kv", shape, case.settings.store, stage.count, slots, packed=packed)]

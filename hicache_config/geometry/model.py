@@ -14,6 +14,13 @@ from typing import Any
 from ..core.findings import Finding
 
 _LARGEST = 2**40
+#: Names that SGLang reads as another class (0.5.23, configs/olmo3.py, deepseek_v41.py, hf_transformers/config.py).
+_RENAMED = {
+    "DeepseekV41ForCausalLM": "DeepseekV4ForCausalLM",
+    "LongcatCausalLM": "LongcatFlashForCausalLM",
+    "LongcatFlashNgramForCausalLM": "LongcatFlashForCausalLM",
+    "Olmo3ForCausalLM": "Olmo2ForCausalLM",
+}
 _OLDER = {
     "num_hidden_layers": ("n_layer", "n_layers", "num_layers"),
     "hidden_size": ("n_embd", "d_model"),
@@ -64,15 +71,10 @@ class Model:
 
     @cached_property
     def architectures(self) -> tuple[str, ...]:
-        """The names under `architectures`; a missing or empty list is a refusal."""
+        """The names under `architectures`, as SGLang reads them; a missing or empty list is a refusal."""
         value = self.whole.get("architectures")
-        if (
-            isinstance(value, Sequence)
-            and not isinstance(value, str)
-            and value
-            and all(isinstance(v, str) for v in value)
-        ):
-            return tuple(value)
+        if isinstance(value, list | tuple) and value and all(isinstance(name, str) for name in value):
+            return tuple(_RENAMED.get(str(name), str(name)) for name in value)
         raise self.wrong("architectures", value, "a list with the name of the model class")
 
     @property

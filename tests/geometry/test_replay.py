@@ -1,0 +1,58 @@
+"""What the real SGLang came to, replayed: no difference is allowed."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+REPLAY = Path(__file__).parents[2] / "tools" / "replay.py"
+
+
+@pytest.fixture(scope="module")
+def replay() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("replay_of_recordings", REPLAY)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def tallies(replay: ModuleType) -> dict[str, Any]:
+    found: dict[str, Any] = replay.replay()
+    return found
+
+
+def test_no_case_differs(tallies: dict[str, Any]) -> None:
+    assert [text for tally in tallies.values() for text in tally.differences] == []
+
+
+def test_each_kind_of_family_is_compared(tallies: dict[str, Any]) -> None:
+    """A recording that is lost, or a replay that skips everything, is noticed."""
+    for family in (
+        "mha", "mha_asymmetric", "mxfp8", "mla", "dsa", "swa", "swa_two_shapes", "linear", "mamba_swa", "packed",
+    ):  # fmt: skip
+        tally = tallies[f"pools: {family}"]
+        assert tally.cases - sum(tally.skipped.values()) >= 50, family
+    for family in ("dense", "mla", "dsa", "swa", "linear", "refused"):
+        assert tallies[f"model: {family}"].cases >= 2, family
+
+
+def test_a_wrong_byte_is_a_difference(replay: ModuleType) -> None:
+    """The comparison itself sees a slot too many."""
+    model, _ = replay.load_model("deepseek-ai/DeepSeek-V3.2")
+    case = next(
+        case
+        for case in replay.json.loads((REPLAY.parents[1] / "tests/geometry/truth-0.5.23.json").read_text())["cases"]
+        if case["model"] == "deepseek-ai/DeepSeek-V3.2"
+    )
+    case["stages"][0]["pools"][1]["bytes"] += 1
+    _, outcome = replay.whole_model(model, case["args"], case["gpu"], {}, case)
+    assert "indexer: bytes" in outcome
