@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from enum import Enum
 from types import SimpleNamespace
 from typing import Any
 
