@@ -23,6 +23,7 @@ import math
 import struct
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from hicache_config.core.capacity import TotalSize
 from hicache_config.core.pools import DevicePool, Group
@@ -95,6 +96,7 @@ def origin(raw: bytes) -> str:
     return f"hicache-config {_text_of(words[2:6])} (protocol {words[1]})"
 
 
+@lru_cache(maxsize=4)
 def own_origin(package: str) -> str:
     """The origin of a message that this version of the package encodes."""
     return origin(encode(Message(0, 1, 0), package))
@@ -179,11 +181,13 @@ def _take_offer(words: tuple[int, ...]) -> Offer:
             raise AbsurdError(f"its ratio is {ratio}")
     pools: list[PoolOffer] = []
     unknown: list[str] = []
+    seen: set[str] = set()
     for index in range(count):
         start = _HEADER + index * _RECORD
         pool, needed = _take_record(words[start : start + _RECORD])
-        if pool.name in {other.name for other in pools}:
+        if pool.name in seen:
             raise AbsurdError(f"pool {pool.name!r} is there twice")
+        seen.add(pool.name)
         pools.append(pool)
         unknown += [pool.name] if needed else []
     if any(words[_HEADER + count * _RECORD :]):
