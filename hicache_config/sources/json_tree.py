@@ -133,7 +133,7 @@ class JsonScanner:
             if self.text[after : after + 1] == closing:
                 self._wrong(here, here + 1, f"a comma before {closing}", "Take the comma out.")
             return after
-        self._end_or(here, f"a comma or {closing} is expected")
+        self._end_or(here, f"a comma or {closing} is expected", "Put a comma behind the value before.")
         if char in ("}", "]", ":"):
             raise Stop
         return here
@@ -164,9 +164,9 @@ class JsonScanner:
     def _single_quoted(self, here: int) -> tuple[Scalar, int]:
         match = re.compile(r"'((?:[^'\\\n]|\\.)*)'").match(self.text, here)
         if match is None:
-            self._wrong(here, here + 1, "JSON has no single quotes", "Write double quotes.")
+            self._wrong(here, here + 1, "text in single quotes", "Write double quotes.")
             raise Stop
-        self._wrong(here, match.end(), "JSON has no single quotes", "Write double quotes.")
+        self._wrong(here, match.end(), "text in single quotes", "Write double quotes.")
         return Scalar(match[1], here, match.end(), "single"), match.end()
 
     def _word(self, here: int) -> tuple[Scalar, int]:
@@ -225,13 +225,13 @@ class JsonScanner:
         if self.errors >= MOST_ERRORS:
             raise Stop
 
-    def _end_or(self, here: int, expected: str) -> None:
+    def _end_or(self, here: int, expected: str, help: str = "") -> None:
         if here >= len(self.text):
             self._wrong(
                 here, here, f"the text ends, but {expected}", "Is the file cut off? Close every bracket and quote."
             )
             raise Stop
-        self._wrong(here, here + 1, f"{expected}, not {shortened(self.text[here : here + 20])}")
+        self._wrong(here, here + 1, f"{expected}, not {shortened(self.text[here : here + 20])}", help)
 
     def _skip(self, here: int) -> int:
         """Over white space and comments; JSON has no comments."""
@@ -241,7 +241,7 @@ class JsonScanner:
             comment = _COMMENT.match(self.text, here)
             if comment is None:
                 return here
-            self._wrong(here, comment.end(), "JSON has no comments", "Take it out, or write the file as YAML.")
+            self._wrong(here, comment.end(), "comments are not allowed", "Take it out, or write the file as YAML.")
             here = comment.end()
 
 

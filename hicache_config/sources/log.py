@@ -80,8 +80,10 @@ def _arguments(text: str, start: int, prefix: str, lines: Lines) -> _Seen:
         notes.append(_cut_off(joined, cut, reader, lines))
     for begin, end in reader.infinite:
         part = joined.part(begin, end)
-        message = f"{part.text} is not a number that SGLang could use"
-        notes.append(note("HC004", message, "", lines.place(part.begin, part.end)))
+        message = f"{part.text} has no end; the argument is not read"
+        place = lines.place(part.begin, part.end)
+        # A server prints it of settings where it means "never"; nobody wrote it.
+        notes.append(note("HC004", message, "", place, severity="note"))
     given = tuple(
         given_of(_moved(entry, joined), text, lines)
         for entry in reader.entries

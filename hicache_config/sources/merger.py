@@ -90,7 +90,10 @@ def _of_scalar(key: str, value: Scalar, raw: str, release: str) -> Iterator[tupl
     elif _SWITCHES.fullmatch(raw):
         yield f"SGLang reads YAML 1.1, where {raw} is true or false", "Write true or false, or put quotes around it."
     elif _OTHER_BASE.fullmatch(raw):
-        yield f"SGLang reads YAML 1.1, where {shortened(raw)} is a number to another base", "Put quotes around it."
+        yield (
+            f"SGLang reads YAML 1.1, where {shortened(raw)} is a number to another base",
+            "Write it without leading zeros and colons.",
+        )
 
 
 def _argument(key: str, release: str) -> object:

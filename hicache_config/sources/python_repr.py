@@ -181,7 +181,8 @@ class ReprReader:
             self.here += 1
             self._members(")", "=", entries, depth)
             if len(entries) == 1 and entries[0].key == "0":  # PosixPath('/models'), set([1, 2])
-                return entries[0].value
+                only = entries[0].value
+                return Scalar(only.value, start, self.here) if isinstance(only, Scalar) else only
             return Mapping(tuple(entries), start, self.here)
         if name[0] in _NAMED and not sign:
             if not _ends(self.text, self.here):

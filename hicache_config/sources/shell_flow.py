@@ -46,13 +46,15 @@ class Flow:
     def commands(self, tokens: Sequence[Token]) -> Iterator[Simple | HereDocument]:
         """Simple commands without their keywords, and here-documents."""
         command: Simple = []
+        follows_test = False  # whether what comes next runs only when a test holds: [ … ] && A=1
         for token in tokens:
             if self._in_pattern and (self._still_pattern(token) or not isinstance(token, Word)):
                 continue
             if isinstance(token, HereDocument):
                 yield token
             elif isinstance(token, Operator):
-                yield from self._finished(command)
+                yield from self._maybe(command) if follows_test else self._finished(command)
+                follows_test = token.text in ("&&", "||") and (follows_test or _is_test(command))
                 command = []
                 if token.text.startswith(";") and token.text != ";":
                     self._next_arm(is_else=False)
@@ -62,7 +64,15 @@ class Flow:
                 if isinstance(token, Word) and token.bare == "in" and len(command) == 3 and _bare(command[0]) == "case":
                     self._open(command[0])
                     command, self._in_pattern = [], True
+        yield from self._maybe(command) if follows_test else self._finished(command)
+
+    def _maybe(self, command: Simple) -> Iterator[Simple]:
+        """A command that may not run: what it sets is not known afterwards."""
+        before = self.scope.copy()
         yield from self._finished(command)
+        if command and self.scope.values != before.values:
+            first = command[0].begin
+            self.scope = self._merged(Frame("if", "&&", first, before), [self.scope, before])
 
     def _still_pattern(self, token: Token) -> bool:
         """Whether a token where a pattern of `case` is expected leaves it open."""
@@ -94,7 +104,7 @@ class Flow:
 
     def _open(self, token: Word | Array) -> None:
         keyword = _bare(token) or ""
-        begin = token.begin if isinstance(token, Word) else 0
+        begin = token.begin
         self.frames.append(Frame(_OPENING[keyword], keyword, begin, self.scope.copy()))
 
     def loop_variable(self, name: str, unknown: Unknown) -> None:
@@ -131,7 +141,10 @@ class Flow:
     def _differing(self, name: str, frame: Frame, values: Sequence[Value | None]) -> Value:
         begin = self.source.offset(frame.begin)
         depends = f"depends on `{self._shown(frame.begin)}`"
-        unknown = Unknown(f"${name}", depends, begin, begin + len(frame.keyword), "HC009")
+        end = begin + len(frame.keyword)
+        if frame.keyword == "&&":
+            depends, end = "is set in a command that runs only when a test holds", begin + len(name)
+        unknown = Unknown(f"${name}", depends, begin, end, "HC009")
         arrays = [value for value in values if value is not None and value.is_array]
         if not arrays:
             return Value((Traced.hole(unknown),))
@@ -146,10 +159,14 @@ def _bare(token: Word | Array) -> str | None:
     return token.bare if isinstance(token, Word) else None
 
 
+def _is_test(command: Simple) -> bool:
+    return bool(command) and _bare(command[0]) in ("[", "[[", "test")
+
+
 def _common_start(lists: Sequence[Sequence[Traced]]) -> tuple[Traced, ...]:
     common: list[Traced] = []
     for words in zip(*lists, strict=False):
-        if any(not word.is_known or word.text != words[0].text for word in words):
+        if any(word is not words[0] and not (word.is_known and word.text == words[0].text) for word in words):
             break
         common.append(words[0])
     return tuple(common)

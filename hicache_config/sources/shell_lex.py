@@ -77,11 +77,12 @@ class Word:
 
 @dataclass(frozen=True)
 class Array:
-    """`NAME=(…)` or `NAME+=(…)`."""
+    """`NAME=(…)` or `NAME+=(…)`; `begin` is its offset in the lexed text."""
 
     name: str
     append: bool
     words: tuple[Word, ...]
+    begin: int
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ class Lexer:
         array = _ARRAY.match(self.text, self.here)
         if array is not None:
             self.here = array.end()
-            return Array(array[1], array[2] == "+", self._array_words())
+            return Array(array[1], array[2] == "+", self._array_words(), array.start())
         return self._word()
 
     def _blanks(self) -> None:
