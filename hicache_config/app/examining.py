@@ -18,6 +18,7 @@ from ..core.pools import Stage
 from ..core.releases import Release
 from ..core.terms import Accounting, Terms
 from ..geometry import load_model, pipeline_of
+from ..geometry.model import Model
 from ..geometry.parallel import NodeRanks, placement
 from ..geometry.pipeline import Pipeline, Question
 from ..reports.report import Placed, in_order
@@ -25,6 +26,7 @@ from ..rules import registry
 from ..rules.case import Case, HostMemory
 from ..rules.registry import Skipped
 from ..rules.resolution import Resolution, resolve_arguments
+from ..rules.traits import traits_of
 from ..sources.document import Document, Engine, Noted
 from .memory import allowance_of
 from .options import Options
@@ -38,6 +40,7 @@ _MIXED_FORMATS = ("server-info", "log")
 class Examined:
     """All that is known of one engine. `plans` holds the plan of each accounting where stages are known."""
 
+    given: tuple[Given, ...]
     reading: Reading
     release: Release
     resolution: Resolution
@@ -66,7 +69,9 @@ def examine(engine: Engine, form: str, options: Options) -> Examined:
     notes: list[Noted] = []
 
     slots = _device_slots(options, engine)
-    model_name, pipeline, problems = _pipeline(options, args, release, environment, slots)
+    model, pipeline, problems = _pipeline(options, args, release, environment, slots)
+    model_name = None if model is None else model.name
+    traits = traits_of(model, args)
     findings += problems
     stages = pipeline.stages if pipeline is not None else ()
     if options.pools is not None:
@@ -74,7 +79,7 @@ def examine(engine: Engine, form: str, options: Options) -> Examined:
         notes += pools.notes
         stages = pools.stages
 
-    resolution = resolve_arguments(args, release.name, gpu=options.gpu, pipeline=pipeline)
+    resolution = resolve_arguments(args, release.name, gpu=options.gpu, pipeline=pipeline, traits=traits)
     capacity = resolution.capacity(args, release.name)
     nodes = _nodes(args, len(stages), options.ranks_per_node)
     available = options.host_memory_bytes
@@ -97,9 +102,11 @@ def examine(engine: Engine, form: str, options: Options) -> Examined:
         pipeline=pipeline,
         plan=plans.get("sglang"),
         host=None if available is None else HostMemory(available, max((node.ranks for node in nodes), default=1)),
+        traits=traits,
     )
     judged, skipped = registry.run(case)
     return Examined(
+        given=engine.given,
         reading=reading,
         release=release,
         resolution=resolution,
@@ -121,7 +128,7 @@ def examine(engine: Engine, form: str, options: Options) -> Examined:
 
 def placed(document: Document, examined: Examined, extra: Sequence[Finding], options: Options) -> tuple[Placed, ...]:
     """The findings of an engine at their places in the document, those that the options want, in order, each once."""
-    found = [Placed(finding, place_of(finding, examined.reading.given)) for finding in (*examined.findings, *extra)]
+    found = [Placed(finding, place_of(finding, examined)) for finding in (*examined.findings, *extra)]
     found += [Placed(noted.finding, noted.place) for noted in (*examined.notes, *document.notes)]
     once = {
         (each.finding.code, each.finding.message, each.place): each
@@ -131,11 +138,11 @@ def placed(document: Document, examined: Examined, extra: Sequence[Finding], opt
     return in_order(tuple(once.values()))
 
 
-def place_of(finding: Finding, given: Mapping[str, Given]) -> Place | None:
+def place_of(finding: Finding, examined: Examined) -> Place | None:
     """Where the argument of a finding was written; a pointer into its value is followed as far as its places go."""
-    each = given.get(finding.argument or "")
+    each = examined.reading.given.get(finding.argument or "")
     if each is None:
-        return next((other.key_place for other in given.values() if other.key == finding.argument), None)
+        return next((given.key_place for given in examined.given if given.key == finding.argument), None)
     if finding.pointer is not None:
         inner = finding.pointer.removeprefix(f"/{finding.argument}")
         while inner:
@@ -172,8 +179,8 @@ def _device_slots(options: Options, engine: Engine) -> dict[str, int]:
 
 def _pipeline(
     options: Options, args: ServerArgs, release: Release, environment: Mapping[str, str], slots: Mapping[str, int]
-) -> tuple[str | None, Pipeline | None, list[Finding]]:
-    """The model's stages: of `--model`, or of a model_path that is a local folder or a catalogue name."""
+) -> tuple[Model | None, Pipeline | None, list[Finding]]:
+    """The model and its stages: of `--model`, or of a model_path that is a local folder or a catalogue name."""
     name = options.model or args.model_path
     if name is None or (options.pools is not None and options.model is None):
         return None, None, []
@@ -182,7 +189,7 @@ def _pipeline(
         return None, None, list(problems) if options.model is not None else []
     question = Question(release.name, options.gpu, environment, slots, draft_config=_draft(args))
     pipeline = pipeline_of(model, args, question)
-    return model.name, pipeline, list(pipeline.findings)
+    return model, pipeline, list(pipeline.findings)
 
 
 def _draft(args: ServerArgs) -> Mapping[str, object] | None:

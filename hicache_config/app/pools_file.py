@@ -103,7 +103,7 @@ def _plain(message: str) -> str:
 
 def _stage_count(path: str, given: int, pp_size: int) -> Finding:
     return Finding(
-        "HC416",
+        "HC439",
         "stage-count-differs",
         "error",
         f"{path} has pools of {given} stages, and --pp-size is {pp_size}",

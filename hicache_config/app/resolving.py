@@ -114,7 +114,7 @@ def _resolve_all(
 
 def _stages_missing(pp_size: int) -> Finding:
     return Finding(
-        "HC415",
+        "HC438",
         "group-missing",
         "error",
         f"--pp-size {pp_size}: the sizes of one stage depend on the others, and no group was given to agree with them",
@@ -126,7 +126,7 @@ def _stages_missing(pp_size: int) -> Finding:
 
 def _stage_count(given: int, pp_size: int) -> Finding:
     return Finding(
-        "HC416",
+        "HC439",
         "stage-count-differs",
         "error",
         f"pools of {given} stages are given, and --pp-size is {pp_size}",

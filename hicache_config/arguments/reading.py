@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..core.findings import Finding, Fix
+from ..core.units import GB, AmountError, format_gb, parse_bytes
 from .given import Given
 from .names import Named, find
 from .releases import Argument, known, table
@@ -191,7 +192,9 @@ def _wrong_text(each: Given, named: Named, why: str) -> Finding:
         "wrong-type",
         "error",
         f"{each.key} {_quoted(each.value)}: {why}",
-        "" if named.argument is not None and named.argument.kind == "flag" else _example(named.field, named.argument),
+        ""
+        if named.argument is not None and named.argument.kind == "flag"
+        else _example(named.field, named.argument, each.value),
         argument=named.field,
         asked=each.value,
     )
@@ -282,6 +285,14 @@ def _expected(argument: Argument | None) -> str:
 
 
 def _example(name: str, argument: Argument | None, value: Any = None) -> str:
+    if name == "hicache_size" and isinstance(value, str):
+        try:
+            amount = parse_bytes(value)
+        except AmountError:
+            amount = 0
+        if amount >= GB and not value.strip().isdigit():
+            exact = "" if amount % GB == 0 else f" ({value.strip()} is {format_gb(amount)})"
+            return f"Write {amount // GB}{exact}: a bare number of GB (10**9 bytes)."
     if isinstance(value, str) and argument is not None and argument.kind in ("int", "float"):
         digits = value.strip()
         if digits.isascii() and digits.replace(".", "", 1).isdigit():

@@ -23,6 +23,8 @@ def text(key: str, value: Any = "") -> Given:
     ("fields", "code", "says", "helps"),
     [
         ({"hicache_size": "100GB"}, "HC101", "--hicache-size '100GB' is text; a whole number is expected (GB", "100"),
+        ({"hicache_size": "64GiB"}, "HC101", "is text", "Write 68 (64GiB is 68.719 GB): a bare number"),
+        ({"hicache_size": "much"}, "HC101", "is text", "Write 100, for example."),
         ({"hicache_size": "100"}, "HC101", "is text", "Write 100 without quotes."),
         ({"hicache_size": 1.5}, "HC105", "per rank", "Write 1 or 2."),
         ({"hicache_size": -5}, "HC103", "out of range (GB (10**9 bytes), per rank)", "at least 0. 0 means not set."),
