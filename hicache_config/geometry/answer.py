@@ -11,6 +11,7 @@ from ..core.findings import Finding, has_errors
 from ..core.pools import Stage
 from ..core.releases import Release
 from .classes import check_stages, class_of, unknown_architecture
+from .drafts import draft_findings, with_drafts
 from .families import family_of
 from .family import Case
 from .gpu import Gpu
@@ -33,7 +34,7 @@ def _pipeline(model: Model, args: ServerArgs, question: Question) -> Pipeline:
     model_class = class_of(model)
     gpu = Gpu.of(question.gpu)
     parallel = Parallel.of(args)
-    settings = settle(model, model_class, args, gpu)
+    settings = settle(model, model_class, args, gpu, question.environment)
     case = Case(
         model=model,
         model_class=model_class,
@@ -49,10 +50,11 @@ def _pipeline(model: Model, args: ServerArgs, question: Question) -> Pipeline:
     if family is None:
         raise unknown_architecture(model)
     check_stages(model_class, parallel.stages)
-    stages, findings = [], []
+    stages: list[Stage] = []
+    findings = list(draft_findings(case))
     for layers in stage_layers(case):
         try:
-            pools = family.pools(case, layers)
+            pools = with_drafts(case, layers, family.pools(case, layers))
         except RefusedError as refusal:
             return Pipeline(family.page.name, (), settings.changed, (), (refusal.finding,))
         stage, wrong = Stage.of(pools, layers.count)
@@ -81,9 +83,21 @@ def stage_layers(case: Case) -> tuple[StageLayers, ...]:
         return tuple(
             StageLayers(index, first, end, end - first, index == last) for index, (first, end) in enumerate(bounds)
         )
-    return tuple(
-        StageLayers(index, 0, case.layers, end - first, index == last) for index, (first, end) in enumerate(bounds)
-    )
+    every = attention_layers(case)
+    return tuple(StageLayers(index, 0, every, end - first, index == last) for index, (first, end) in enumerate(bounds))
+
+
+def attention_layers(case: Case) -> int:
+    """Layers that the pools of a class cover which does not tell them: LongCat Flash has two attentions in a layer.
+
+    Source: 0.5.23, configs/model_config.py (num_attention_layers). A loop model counts its loops here, and once more
+    where its pool is made (layer_setup.py:resolve_layer_indices).
+    """
+    if case.model_class.name == "LongcatFlashForCausalLM":
+        return case.layers * 2
+    if case.model_class.name == "IQuestLoopCoderForCausalLM":
+        return case.layers * case.model.integer("loop_num", 1)
+    return case.layers
 
 
 def known_slots(args: ServerArgs, question: Question, settings: Settings, parallel: Parallel) -> dict[str, int]:
@@ -96,7 +110,7 @@ def known_slots(args: ServerArgs, question: Question, settings: Settings, parall
     page = settings.page_size
     if "kv" not in known and args.max_total_tokens is not None:
         known["kv"] = args.max_total_tokens // page * page
-    if "swa" not in known and "kv" in known and settings.sliding:
+    if "swa" not in known and "kv" in known and settings.sliding and settings.swa_ratio is not None:
         known["swa"] = int(known["kv"] * settings.swa_ratio) // page * page
     if "mamba" not in known and args.max_mamba_cache_size is not None:
         known["mamba"] = args.max_mamba_cache_size // parallel.attention_dp

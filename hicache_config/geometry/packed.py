@@ -58,7 +58,7 @@ _EACH_STEP = MIMO_V2 | STEP3P | {"GigaChat35ForCausalLM"}
 
 def packed_layers(case: Case, stage: StageLayers) -> int:
     """Draft layers that are packed into the rows of this stage; 0 where drafts are separate or there are none."""
-    return packed_depths(case.model, case.args) if packed_on(case, stage) else 0
+    return packed_depths(case) if packed_on(case, stage) else 0
 
 
 def packed_on(case: Case, stage: StageLayers) -> bool:
@@ -66,23 +66,32 @@ def packed_on(case: Case, stage: StageLayers) -> bool:
     return stage.is_last or not case.is_on("SGLANG_ENABLE_PP_SPEC")
 
 
-def packed_depths(model: Model, args: ServerArgs) -> int:
-    """Draft layers of the model that speculative decoding uses and that are packed.
+def packed_depths(case: Case) -> int:
+    """Draft layers that speculative decoding uses and that are packed: the model's own, or those of a named checkpoint.
 
-    Source: 0.5.23, speculative/base_spec_worker.py:_can_pack_hicache_mtp, layer_setup.py:_compute_model_num_layers.
+    Source: 0.5.23, speculative/base_spec_worker.py:_can_pack_hicache_mtp.
     """
-    if (args.speculative_algorithm or "").upper() not in {"EAGLE", "NEXTN"} or has_separate_draft(args):
+    args, model = case.args, case.model
+    if (args.speculative_algorithm or "").upper() not in {"EAGLE", "NEXTN"}:
         return 0
-    name = model.architecture
-    if name in _ONE or name in STEP3P:
-        layers = 1
-    elif name in _COUNTED:
-        layers = model.integer("num_nextn_predict_layers", 0, least=0)
+    if has_separate_draft(args):
+        named = case.question.draft_config
+        layers = 0 if named is None else draft_depths(Model(str(args.speculative_draft_model_path), named))
     else:
-        return 0
-    if name in _EACH_STEP or args.enable_multi_layer_eagle:
+        layers = draft_depths(model) if model.architecture in _ONE | STEP3P | _COUNTED else 0
+    if model.architecture in _EACH_STEP or args.enable_multi_layer_eagle:
         return layers * (args.speculative_num_steps or 1)
     return layers
+
+
+def draft_depths(model: Model) -> int:
+    """Next-token layers of a runner that drafts with this model; 0 for a model without any.
+
+    Source: 0.5.23, model_config.py:_config_draft_model, layer_setup.py:_compute_model_num_layers.
+    """
+    if model.architecture in _ONE | STEP3P | {"MiMoV2MTP", "Step3p5MTP"}:
+        return 1
+    return model.integer("num_nextn_predict_layers", 0, least=0)
 
 
 def has_separate_draft(args: ServerArgs) -> bool:

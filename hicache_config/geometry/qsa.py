@@ -12,9 +12,10 @@ from .attention import heads, rank_heads
 from .family import Case, FamilyPage
 from .linear import mamba_pool
 from .model import Model, refuse
+from .packed import packed_on
 from .parallel import StageLayers
 from .pieces import Heads, heads_pool
-from .speculation import algorithm_of, drafts_run_on
+from .speculation import algorithm_of
 from .states import Linear, qwen4_layers, state_types
 
 ARCHITECTURE = "Qwen4ExpForConditionalGeneration"
@@ -68,7 +69,7 @@ class Qsa:
             state_types(case.args.mamba_ssm_dtype, case.question.environment),
         )
         owned = len(stage.of(layers.attention))
-        packed = int(algorithm_of(case) == "EAGLE" and drafts_run_on(case, stage))
+        packed = int(algorithm_of(case) == "EAGLE" and packed_on(case, stage))
         shape = heads(case.model)
         own = rank_heads(Heads(shape.count, shape.key, shape.key), case.parallel.head_ranks)
         slots = case.slots.get("kv")

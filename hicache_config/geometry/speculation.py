@@ -1,4 +1,4 @@
-"""Which speculative algorithm is on, and on which pipeline stages its draft runs.
+"""Which speculative algorithm is on.
 
 Must not import anything above this floor.
 """
@@ -6,9 +6,7 @@ Must not import anything above this floor.
 from __future__ import annotations
 
 from .family import Case
-from .parallel import StageLayers
 
-LAST_STAGE_ONLY = "SGLANG_ENABLE_PP_SPEC"
 #: Drafts that read the KV of the model itself, without pools of their own.
 _SHARED = frozenset({"Gemma4AssistantForCausalLM", "Gemma4UnifiedAssistantForCausalLM"})
 
@@ -23,8 +21,3 @@ def algorithm_of(case: Case) -> str:
         return name
     draft = case.question.draft_config or {}
     return "FROZEN_KV_MTP" if set(draft.get("architectures") or ()) & _SHARED else "EAGLE"
-
-
-def drafts_run_on(case: Case, stage: StageLayers) -> bool:
-    """Whether a stage has a draft: all have one, or the last alone (0.5.23, managers/scheduler.py)."""
-    return stage.is_last or not case.is_on(LAST_STAGE_ONLY)

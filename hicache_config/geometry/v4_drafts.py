@@ -5,10 +5,13 @@ Must not import anything above this floor.
 
 from __future__ import annotations
 
+from .classes import known_classes
+from .draft_model import check_draft_stages
 from .family import Case
 from .model import refuse
+from .packed import packed_on
 from .parallel import StageLayers
-from .speculation import algorithm_of, drafts_run_on
+from .speculation import algorithm_of
 
 _DSPARK_KEYS = ("dspark_block_size", "dspark_markov_rank", "dspark_noise_token_id", "dspark_target_layer_ids")
 #: Draft tokens that a ring of 16 states for windows of 8 can hold (0.5.23, get_compress_state_write_pad).
@@ -49,9 +52,10 @@ def v4_draft_layers(case: Case, stage: StageLayers) -> int:
 
     Source: 0.5.23, models/deepseek_v4_dspark.py (num_stages), model_config.py:_config_draft_model.
     """
-    if not is_speculative(case) or not drafts_run_on(case, stage):
+    if not is_speculative(case) or not packed_on(case, stage):
         return 0
     if algorithm_of(case) != "DSPARK":
+        check_draft_stages(case, known_classes()["DeepseekV4ForCausalLMNextN"])
         return 1
     draft = case.question.draft_config if case.question.draft_config is not None else case.model.whole
     if not any(draft.get(key) is not None for key in _DSPARK_KEYS):
