@@ -228,19 +228,22 @@ def keep(what: str, path: Path, entries: list[dict[str, Any]], answers: dict[str
     done = [{**entry, "result": answers[entry["id"]]} for entry in entries if entry["id"] in answers]
     complete = len(done) == len(entries)
     recordings.write(path, {"what": what, **header(DEFAULT_RELEASE), "complete": complete}, done)
-    print(f"{path.relative_to(ROOT)}: {len(done)} cases{'' if complete else f' of {len(entries)}'}", flush=True)
 
 
-def ask_all(driver: str, entries: list[dict[str, Any]], deadline: float | None) -> dict[str, Any]:
-    """The results of a list of cases by id; with a deadline, as many as are there by then."""
+def answers_of(driver: str, entries: list[dict[str, Any]], deadline: float | None) -> Iterator[dict[str, Any]]:
+    """The results so far by id, every hundred answers and at the end; with a deadline, until then."""
     answers: dict[str, Any] = {}
-    for answer in ask(driver, entries):
-        answers[answer["id"]] = answer["result"]
-        if len(answers) % 100 == 0:
-            print(f"{driver}: {len(answers)} of {len(entries)}", file=sys.stderr, flush=True)
-        if deadline is not None and time.monotonic() > deadline:
-            break
-    return answers
+    try:
+        for answer in ask(driver, entries):
+            answers[answer["id"]] = answer["result"]
+            if deadline is not None and time.monotonic() > deadline:
+                break
+            if len(answers) % 100 == 0:
+                print(f"{driver}: {len(answers)} of {len(entries)}", file=sys.stderr, flush=True)
+                yield answers
+    except OracleError as error:  # what there is by then is kept, and its header says that it is a part
+        print(f"oracle: {error}", file=sys.stderr)
+    yield answers
 
 
 def case_lists(what: str, only: str) -> dict[str, list[dict[str, Any]]]:
@@ -262,9 +265,12 @@ def record(what: str, only: str, seconds: float | None) -> None:
     """Record anew what the committed lists of cases come to."""
     deadline = None if seconds is None else time.monotonic() + seconds
     lists = case_lists(what, only)
-    answers = ask_all(f"{what}.py", [entry for entries in lists.values() for entry in entries], deadline)
+    for answers in answers_of(f"{what}.py", [entry for entries in lists.values() for entry in entries], deadline):
+        for name, entries in lists.items():
+            keep(what, recordings.FOLDER / f"{name}.jsonl", entries, answers)
     for name, entries in lists.items():
-        keep(what, recordings.FOLDER / f"{name}.jsonl", entries, answers)
+        done = sum(entry["id"] in answers for entry in entries)
+        print(f"{name}: {done} of {len(entries)} cases recorded", flush=True)
 
 
 def sample(count: int, seed: str) -> int:

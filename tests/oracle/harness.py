@@ -56,6 +56,7 @@ from sglang.srt.runtime_context import get_memory, override_platform
 
 SGLANG_ROOT = str(Path(sglang.__file__).parent / "srt")
 UNLIMITED = 1 << 60
+PAGE_POOLS = {"LogicalHostPool", "DeepSeekV4PagedHostPool", "DeepSeekV4StateHostPool"}  # sized by whole pages
 SMALL_TENSOR = 1 << 14  # elements; larger device buffers become untouched address space
 
 
@@ -299,15 +300,13 @@ def _describe(entry: Any, follows: str | None) -> dict[str, Any]:
         "host_pool": type(host).__name__,
         "layers": getattr(host, "layer_num", getattr(host, "num_mamba_layers", None)),
     }
-    if hasattr(host, "num_host_pages"):  # DeepSeek V4: pools of pages
-        described.update(pages=host.num_host_pages, page_bytes=_page_bytes(described["bytes"], host.num_host_pages))
+    if type(host).__name__ in PAGE_POOLS:
+        pages = described["pages"] = getattr(host, "num_host_pages", host.size // host.page_size)
+        bytes_per_slot = described["bytes_per_slot"] = described["device_slots"] = None
+        described["page_bytes"] = described["bytes"] // pages if pages else None
     page_bytes = bytes_per_slot * page_size if bytes_per_slot and page_size else 0
     described["extra_pages"] = described["bytes"] // page_bytes - pages if page_bytes else 0
     return described
-
-
-def _page_bytes(total: int, pages: int) -> int | None:
-    return total // pages if pages else None
 
 
 def _weight_or_none(pool: Any) -> int | None:
@@ -342,7 +341,7 @@ def over_stages(build_stage: Any, count: int) -> dict[str, Any]:
         final = [_one(build_stage, stage, agreed) for stage in range(count)]
     for number, stage in enumerate(own):
         for pool in stage["pools"]:
-            if pool["follows"] is None and pool["bytes"] == 0 and not pool["host_pool"].startswith("Logical"):
+            if pool["follows"] is None and pool["bytes"] == 0 and pool["host_pool"] != "LogicalHostPool":
                 hazards.append({"kind": "zero_bytes", "stage": number, "pool": pool["name"]})
     stages = []
     for alone, together in zip(own, final, strict=True):
@@ -375,7 +374,7 @@ def refusal(error: BaseException) -> dict[str, Any]:
     return {
         "type": type(error).__name__,
         "message": str(error)[:600],
-        "where": where[-3:],
+        "where": getattr(error, "oracle_where", where[-3:]),
         "stage": getattr(error, "oracle_stage", None),
     }
 
