@@ -108,9 +108,8 @@ def _is_incomplete(section: Mapping[str, Any]) -> bool:
 
 
 def _of_scheme(scheme: object) -> str | None:
-    if isinstance(scheme, Mapping) and scheme.get("type") == "float":
-        return {8: "FP8", 4: "NVFP4"}.get(scheme.get("num_bits", 0))
-    return None
+    bits = scheme.get("num_bits") if isinstance(scheme, Mapping) and scheme.get("type") == "float" else None
+    return {8: "FP8", 4: "NVFP4"}.get(bits) if isinstance(bits, int) else None
 
 
 def _capitals(value: object) -> str | None:

@@ -60,7 +60,9 @@ class Model:
 
         Source: SGLang 0.5.23, utils/hf_transformers/common.py:get_hf_text_config.
         """
-        if self.architecture.startswith("Llava") and self.architecture.endswith("ForCausalLM"):
+        listed = self.whole.get("architectures")
+        name = listed[0] if isinstance(listed, list | tuple) and listed else None
+        if isinstance(name, str) and name.startswith("Llava") and name.endswith("ForCausalLM"):
             return self.whole
         for key in _PARTS:
             part = self.whole.get(key)

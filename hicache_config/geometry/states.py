@@ -48,7 +48,7 @@ def linear_reader(model: Model) -> Reader | None:
 def _written(model: Model, types: StateTypes) -> StateTypes:
     """The types, with `mamba_ssm_dtype` of config.json where nothing else asks for one."""
     own = model.get("mamba_ssm_dtype")
-    return StateTypes(types.conv, types.temporal or (own if own in _TYPES else None))
+    return StateTypes(types.conv, types.temporal or (own if isinstance(own, str) and own in _TYPES else None))
 
 
 # --- readers ------------------------------------------------------------------------------------------------------
