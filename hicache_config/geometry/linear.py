@@ -28,8 +28,8 @@ class Linear:
         formula=(
             "kv: as plain, latent or sparse attention, over the attention layers of the stage (values as wide as "
             "keys). mamba, in states: (values of the convolution window x their bytes + values of the recurrent state "
-            "x their bytes) x linear layers of the stage. SGLang shares the size by device bytes: a page of padding for kv, a "
-            "state of padding, replay rings and speculative states for mamba."
+            "x their bytes) x linear layers of the stage. SGLang shares the size by device bytes: a page of padding "
+            "for kv, a state of padding, replay rings and speculative states for mamba."
         ),
         checked="SGLang's own device and host pools, and whole models through its own configuration",
         models=("Qwen/Qwen3.5-397B-A17B", "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "moonshotai/Kimi-K3"),
