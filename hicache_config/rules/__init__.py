@@ -3,3 +3,31 @@
 A rule sees typed arguments, never text; it yields what it saw and the runner stamps code, name and severity.
 May import sources and everything below, nothing above.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+
+#: The files that declare rules, by topic.
+TOPICS = (
+    "advisories",
+    "capacity",
+    "decode",
+    "elsewhere",
+    "host",
+    "layouts",
+    "memory_pools",
+    "models",
+    "parallel",
+    "retraction",
+    "settled",
+    "storage",
+    "storage_settings",
+    "tiers",
+)
+
+
+def load_all() -> None:
+    """Import every file of rules, which declares them."""
+    for topic in TOPICS:
+        import_module(f"{__name__}.{topic}")

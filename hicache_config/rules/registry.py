@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .case import Case
 
 #: What a rule needs besides the arguments; where it is not given the rule is skipped with a reason.
-Need = Literal["model", "host"]
+Need = Literal["model", "plan", "host"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,9 @@ class Rule:
 
     `since` and `until` are the first and last release it holds for (None: all supported). `covers` are the numbers of
     the rules in our notes on SGLang. `bad` and `good` are arguments that fail and pass, `settings` what the examples
-    need besides (`model`, `gpu`, `host_memory`, `environment`). `check` is None for findings that another floor makes.
+    need besides (`model`, `gpu`, `host_memory`, `environment`). `late` names the place in SGLang 0.5.23
+    ("file:function") where it finds out only after arguments were accepted: when weights or pools exist, or while
+    serving. `check` is None for findings that another floor makes.
     """
 
     code: str
@@ -61,6 +63,7 @@ class Rule:
     until: str | None = None
     needs: tuple[Need, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
+    late: str | None = None
     check: Check | None = None
 
     def holds_for(self, release: str) -> bool:

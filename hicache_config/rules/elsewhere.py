@@ -1,0 +1,214 @@
+"""Findings that other floors make, declared so that each has its page. Must not import anything above this floor."""
+
+# ruff: noqa: E501, PLR0917 - a table: one page a line
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..core.findings import Severity
+from .registry import Rule, declare
+
+ON: Mapping[str, Any] = {"enable_hierarchical_cache": True}
+SIZE: Mapping[str, Any] = {**ON, "hicache_size": 100}
+
+
+def _page(
+    code: str,
+    name: str,
+    severity: Severity,
+    why: str,
+    bad: Mapping[str, Any] | None = None,
+    good: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> None:
+    declare(Rule(code, name, severity, why, bad=bad or {}, good=good or {}, **more))
+
+
+# --- reading ------------------------------------------------------------------------------------------------------
+
+_page("HC001", "unreadable-source", "error", "A source that is not there, is a folder, or may not be read.")
+_page("HC002", "syntax-error", "error", "Text that breaks the rules of its format; the place is where reading stopped.")
+_page("HC003", "duplicate-key", "error", "A key twice in one mapping: readers differ in which one they keep.")
+_page("HC004", "not-a-number", "error", "NaN and infinity: JSON has neither, and no size or ratio can be one.")
+_page("HC005", "too-deep-or-too-large", "error", "A source beyond what is read, so that no file can exhaust memory.")
+_page("HC006", "not-text", "error", "Bytes that are no UTF-8 text.")
+_page("HC007", "no-engine-found", "error", "A source in which no SGLang server is started and no arguments stand.")
+_page(
+    "HC008",
+    "unset-variable",
+    "warning",
+    "A shell variable with no value in the source: what depends on it is not checked.",
+)
+_page(
+    "HC009", "not-followed", "warning", "Something that only running the source could tell, such as a command's output."
+)
+_page("HC010", "unknown-argument", "error", "A key or flag that no SGLang release has: its own command line stops "
+"at it.",
+      {"hicache_sise": 100}, {"hicache_size": 100})  # fmt: skip
+_page("HC011", "broken-continuation", "error", "A backslash with a space behind it ends a shell command early.")
+_page(
+    "HC012",
+    "typographic-dash",
+    "error",
+    "A dash that a web page or editor made of two hyphens: SGLang takes it for a value.",
+)
+_page(
+    "HC013",
+    "yaml-value-that-sglang-breaks",
+    "warning",
+    "A value that SGLang's own --config reader does not hand on as written.",
+)
+_page("HC014", "flag-of-another-program", "note", "A flag of the router or of another launcher, left alone here.")
+_page("HC015", "missing-value", "error", "A flag that takes a value and has none.")
+_page("HC016", "stray-word", "error", "A word of a command line that belongs to no flag.")
+_page("HC017", "prompt-in-command", "error", "A shell prompt that was copied with the command.")
+_page("HC018", "several-words-in-one", "error", "A flag and its value in one word, where the program gets it as one.")
+_page("HC019", "cut-off", "warning", "A source that ends in the middle: what is missing is not checked.")
+
+# --- values -------------------------------------------------------------------------------------------------------
+
+_page("HC101", "wrong-type", "error", "A value of another type. SGLang's command line refuses it; handed to its "
+"Python class it is "
+      "taken as it is and fails later, or counts as something else.", {**ON, "hicache_size": "lots"}, SIZE, covers=(6,))  # fmt: skip
+_page("HC102", "not-a-choice", "error", "A value that is not one of the argument's choices in this release.",
+      {**ON, "hicache_write_policy": "write-through"}, {**ON, "hicache_write_policy": "write_through"}, covers=(4,))  # fmt: skip
+_page("HC103", "out-of-range", "error", "A number that SGLang takes without a word and then misreads: a negative "
+"size counts as not "
+      "set, a ratio of 0 gives one page, a negative one ends in the allocator. A fraction outside 0 to 1 it refuses.",
+      {**ON, "hicache_ratio": -1.0}, {**ON, "hicache_ratio": 2.0}, covers=(1, 6))  # fmt: skip
+_page("HC104", "number-too-large", "error", "A number beyond 64 bits, which SGLang's collectives cannot carry.",
+      {**ON, "hicache_size": 2**63}, SIZE, covers=(6,))  # fmt: skip
+_page("HC105", "fractional-size", "error", "--hicache-size takes whole GB (10**9 bytes) per rank on the command line.",
+      {**ON, "hicache_size": 1.5}, {**ON, "hicache_size": 2}, covers=(6,))  # fmt: skip
+_page("HC106", "abbreviated-flag", "note", "argparse completes the beginning of a flag; a later release may make "
+"it ambiguous.",
+      {"--hicache-siz": "100", "--enable-hicache": ""}, {"--hicache-size": "100", "--enable-hicache": ""})  # fmt: skip
+_page("HC107", "not-in-this-release", "error", "An argument of other SGLang releases than this one.",
+      {**ON, "hicache_host_memory_fraction": 0.5}, ON, settings={"sglang": "0.5.20"})  # fmt: skip
+_page("HC108", "given-twice", "warning", "The last of two spellings counts, as in argparse.",
+      {**ON, "--hicache-size": "50", "hicache_size": 100}, SIZE)  # fmt: skip
+_page("HC109", "release-not-known", "warning", "A release newer than the newest known one is taken as that one.",
+      settings={"sglang": "0.9.0"})  # fmt: skip
+
+# --- sizes --------------------------------------------------------------------------------------------------------
+
+_page(
+    "HC301",
+    "size-too-small",
+    "error",
+    "A size that does not hold one page of each pool; the message names the least size.",
+)
+_page("HC302", "all-pools-empty", "error", "No stage has a host pool that holds bytes.")
+_page("HC303", "pool-of-zero-bytes", "error", "A stage whose pool has no layers: SGLang maps zero bytes and stops "
+"(EINVAL), while "
+      "the other stages wait.", covers=("H1",))  # fmt: skip
+_page("HC304", "size-refused-for-pages", "error", "DeepSeek V4's host pools are counted in pages and take no "
+"--hicache-size; SGLang says "
+      "so after the weights are loaded. Source: SGLang 0.5.23, hybrid_pool_assembler.py:_deepseek_v4_num_host_pages.",
+      SIZE, {**ON, "hicache_ratio": 2.0}, covers=(9,), settings={"architecture": "DeepseekV4ForCausalLM"},
+      late="mem_cache/hybrid_cache/hybrid_pool_assembler.py:_deepseek_v4_num_host_pages")  # fmt: skip
+_page("HC305", "no-host-memory-left", "error", "Nothing is left of the host's memory after the reserve of 10 GiB.")
+_page("HC306", "fraction-refused-for-pages", "error", "Without size and ratio SGLang measures the pools, and does "
+"not know DeepSeek "
+      "V4's; its message proposes a size, which is refused as well: only a ratio works. Source: SGLang 0.5.23, "
+      "hicache_auto_size.py:_estimate_hicache_bytes.", ON, {**ON, "hicache_ratio": 2.0}, covers=(10,), since="0.5.21",
+      settings={"architecture": "DeepseekV4ForCausalLM"}, late="mem_cache/hicache_auto_size.py:_estimate_hicache_bytes")  # fmt: skip
+_page("HC310", "pool-impossible", "error", "A pool with impossible numbers in a pools file.")
+_page(
+    "HC311",
+    "pools-inconsistent",
+    "error",
+    "Pools of a stage that do not belong together: names twice, a follower without its leader.",
+)
+_page("HC312", "pools-file-wrong", "error", "A pools file that has another shape than its schema.")
+
+# --- parallelism and agreement ------------------------------------------------------------------------------------
+
+_page(
+    "HC401",
+    "stages-with-different-pools",
+    "error",
+    "Stages with different independent pools pair the wrong collectives and hang.",
+)
+_page("HC402", "device-slots-differ", "error", "A pool's device slots differ between the stages that have it.")
+_page("HC403", "page-sizes-differ", "error", "A pool's page sizes differ between the stages that have it.")
+_page("HC404", "page-rules-differ", "error", "A pool's way of counting pages differs between the stages that have it.")
+_page("HC405", "ranks-disagree", "error", "Ranks of one engine that were started with different arguments or releases.")
+_page("HC406", "rank-failed", "error", "A rank that failed on its way to the agreement; every rank stops and names it.")
+_page("HC407", "protocol-mismatch", "error", "Ranks with different versions of hicache-config.")
+_page("HC408", "absurd-offer", "error", "Numbers in a rank's offer that no stage can have.")
+_page("HC409", "tensor-ranks-differ", "error", "Tensor ranks of one stage that offer different pools.")
+_page("HC411", "rank-missing", "error", "A rank that took no part in the agreement.")
+_page("HC412", "tensor-ranks-indivisible", "error", "Tensor ranks that the attention groups do not divide.",
+      {"tp_size": 3, "attn_dp_size": 2}, {"tp_size": 4, "attn_dp_size": 2}, settings={"architecture": "LlamaForCausalLM"})  # fmt: skip
+_page("HC413", "decode-context-ranks-indivisible", "error", "Attention ranks that decode context parallelism does "
+"not divide.",
+      covers=(47,))  # fmt: skip
+_page("HC414", "layer-partition-wrong", "error", "SGLANG_PP_LAYER_PARTITION with another number of stages or layers.")
+_page("HC415", "model-refuses-stages", "error", "A model class whose forward takes no tensors from another stage: "
+"SGLang says so after "
+      "the weights are loaded. Source: SGLang 0.5.23, model_executor/model_runner.py.", {"pp_size": 2}, {}, covers=(80,),
+      settings={"architecture": "Qwen3NextForCausalLM"}, late="model_executor/model_runner.py:load_model")  # fmt: skip
+_page("HC417", "sparse-decode-context", "error", "Sparse attention with pooled index keys under decode context "
+"parallelism.",
+      covers=(45,))  # fmt: skip
+_page("HC418", "stage-without-sliding-layers", "error", "A pipeline stage that owns no sliding-window layer "
+"asserts alone while device "
+      "pools are sized, and the others wait.", covers=(54, "H3"), late="model_executor/pool_configurator.py:__init__")  # fmt: skip
+_page("HC419", "stage-without-full-attention", "error", "A pipeline stage that owns no full-attention layer: with "
+"pages above 1 its "
+      "device pool asserts, and its prefix tree is another one than that of its peers.", covers=(29, 81),
+      late="mem_cache/allocator/swa.py:PureSWATokenToKVPoolAllocator")  # fmt: skip
+_page("HC420", "only-sliding-layers", "error", "A model of sliding-window layers alone gets a prefix tree without "
+"a host tier: no host pool "
+      "is built, and the scheduler's first step with HiCache raises. Source: SGLang 0.5.23, mem_cache/registry.py; "
+      "read, not run.",
+      covers=(29, 81), late="managers/scheduler.py:_process_hicache_events")  # fmt: skip
+_page("HC450", "unknown-mode", "error", "A mode of the plugin that there is not.")
+_page("HC451", "size-can-not-be-enforced", "error", "A set-up in which the plugin cannot hold the engine to a size.")
+_page("HC453", "pools-not-readable", "error", "Device pools of the running engine that the plugin does not know.")
+_page(
+    "HC454",
+    "stage-builds-no-host-pool",
+    "error",
+    "A stage of the running engine that builds no host pool while others do.",
+)
+_page(
+    "HC455",
+    "host-pools-differ-from-plan",
+    "error",
+    "Host pools of the running engine that came out other than planned.",
+)
+_page("HC456", "no-ratio-for-plan", "error", "A plan that no ratio makes SGLang's constructors build.")
+
+# --- models -------------------------------------------------------------------------------------------------------
+
+_page("HC600", "model-not-given", "error", "A plan needs a model or its pools.")
+_page(
+    "HC601",
+    "architecture-unknown",
+    "error",
+    "A model class that SGLang 0.5.23 does not have, or a family that is not known here.",
+)
+_page("HC602", "model-key-missing", "error", "A key of config.json that sizing needs and that is not there.")
+_page("HC603", "model-key-wrong", "error", "A key of config.json with an impossible value.")
+_page("HC604", "gpu-unknown", "error", "A GPU that --gpu does not know.")
+_page("HC605", "kv-type-without-host-pool", "error", "A KV type whose rows no host pool keeps.", covers=(56,),
+      late="mem_cache/pool_host/mha.py:__init__")  # fmt: skip
+_page("HC606", "mxfp8-needs-blackwell", "error", "mxfp8 rows on a GPU before Blackwell.", covers=(57,))
+_page("HC607", "sparse-kv-type", "error", "Sparse attention with another KV type than bfloat16 and fp8_e4m3.")
+_page("HC608", "mxfp8-host-pool", "error", "A page, layout or draft that the host pool of mxfp8 rows refuses.", covers=(58,),
+      late="mem_cache/pool_host/mha_mxfp8.py:__init__")  # fmt: skip
+_page("HC609", "model-unreadable", "error", "A config.json that can't be read.")
+_page("HC610", "model-unknown", "error", "A name that is neither a file nor in the catalogue.")
+_page("HC619", "v4-kv-type", "error", "A KV type that DeepSeek V4's pools do not have.")
+_page("HC620", "v4-layout-refused", "error", "A storage layout of DeepSeek V4 that has no host pools.")
+_page("HC621", "v4-state-type", "error", "A type of DeepSeek V4's compression states that is not known.")
+_page("HC622", "v4-direct-window-pages", "error", "Window pages of DeepSeek V4 under its direct layout.")
+_page("HC623", "v4-encoder-replay", "error", "DeepSeek V4 with an encoder's replay.")
+_page("HC624", "v4-needs-gpu", "error", "DeepSeek V4 on a GPU that it does not run on.")
+_page("HC625", "v4-draft-algorithm", "error", "A speculative algorithm that DeepSeek V4 does not have.")
+_page("HC626", "v4-draft-tokens", "error", "Draft tokens beyond DeepSeek V4's ring.")
+_page("HC627", "v4-draft-not-bundled", "error", "A draft of DeepSeek V4 that its checkpoint does not have.")

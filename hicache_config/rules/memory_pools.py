@@ -1,0 +1,237 @@
+"""Device pools that host pools mirror: unified memory, the sliding-window share, eviction, FP4 and mxfp8 storage.
+
+Source: SGLang 0.5.23, arg_groups/kv_cache_hook.py and mem_cache/pool_host/. Must not import anything above this floor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..core.findings import Fix
+from .case import Case
+from .common import excluded, flag, hicache, mode
+from .registry import Seen, rule
+
+ON = {"enable_hierarchical_cache": True}
+UNIFIED = {"enable_unified_memory": True}
+_FP4 = ("nvfp4", "fp4_mx_block16")
+_UNIFIED_ALGORITHMS = ("DSPARK", "EAGLE", "EAGLE3", "DFLASH")
+
+
+@rule(
+    "HC240",
+    "unified-memory-excludes",
+    "error",
+    since="0.5.20",
+    covers=(53, 67),
+    why="Unified memory hands out virtual places. LMCache, the external linker, two-batch overlap, tree drafts and "
+    "other speculative algorithms than DSPARK, DFLASH, EAGLE and EAGLE3 cannot follow them; a pair of servers with it "
+    "runs in one stage, and EAGLE drafts with it exclude HiCache (since 0.5.22). Source: SGLang 0.5.23, "
+    "arg_groups/kv_cache_hook.py:handle_unified_memory_pool.",
+    bad={**UNIFIED, "enable_lmcache": True},
+    good=UNIFIED,
+)
+def unified_memory_excludes(case: Case) -> Iterator[Seen]:
+    """Unified memory with what it excludes."""
+    if not case.raw("enable_unified_memory"):
+        return
+    for other, why in (
+        ("enable_lmcache", "LMCache would read virtual places as real ones"),
+        ("enable_unified_cache_external_linker", "the linker cannot follow its pages"),
+        ("enable_two_batch_overlap", "it cannot follow half a batch"),
+    ):
+        if case.raw(other):
+            yield excluded(case, other, "enable_unified_memory", why, "Take one of the two out.")
+    if mode(case) != "null":
+        yield from _unified_pair(case)
+    algorithm = str(case.raw("speculative_algorithm") or "").upper()
+    algorithm = "EAGLE" if algorithm == "NEXTN" else algorithm
+    if algorithm and algorithm not in _UNIFIED_ALGORITHMS:
+        yield excluded(
+            case,
+            "speculative_algorithm",
+            "enable_unified_memory",
+            f"{algorithm} is not one of {', '.join(_UNIFIED_ALGORITHMS)}",
+            f"Take {flag(case, 'enable_unified_memory')} out.",
+        )
+    if algorithm in ("EAGLE", "EAGLE3") and case.release.at_least("0.5.22"):
+        for other in ("enable_hierarchical_cache", "disaggregation_decode_retraction_backup"):
+            if case.resolved(other) in (True, "host_pool"):
+                yield excluded(
+                    case,
+                    other,
+                    "enable_unified_memory",
+                    f"{algorithm} drafts in unified memory have no host pool",
+                    f"Take {flag(case, 'enable_unified_memory')} out.",
+                )
+
+
+def _unified_pair(case: Case) -> Iterator[Seen]:
+    if case.raw("pp_size") > 1:
+        yield Seen(
+            "pp_size",
+            f"{flag(case, 'pp_size', case.raw('pp_size'))} is refused with unified memory on half a pair of servers",
+            f"Write {flag(case, 'pp_size', 1)}, or take {flag(case, 'enable_unified_memory')} out.",
+            asked=case.raw("pp_size"),
+        )
+    if case.raw("enable_hisparse"):
+        yield excluded(case, "enable_hisparse", "enable_unified_memory", "a pair can't have both", "Take one out.")
+    backup, traits = case.resolved("disaggregation_decode_retraction_backup"), case.traits
+    if backup == "host_pool" and traits is not None and traits.has_recurrent_states:
+        yield Seen(
+            "enable_unified_memory",
+            f"a host pool for retraction from unified memory does not support {traits.architecture}",
+            "Write --disaggregation-decode-retraction-backup cpu_tensor.",
+        )
+
+
+@rule(
+    "HC241",
+    "page-major-alone",
+    "error",
+    since="0.5.19",
+    why="The page-major layout works only inside unified memory in these releases. Source: SGLang 0.5.23, "
+    "arg_groups/kv_cache_hook.py:handle_page_major_kv_layout.",
+    bad={"enable_page_major_kv_layout": True},
+    good=UNIFIED,
+)
+def page_major_alone(case: Case) -> Iterator[Seen]:
+    """The page-major layout without unified memory."""
+    if case.raw("enable_page_major_kv_layout") and not case.raw("enable_unified_memory"):
+        yield Seen(
+            "enable_page_major_kv_layout",
+            f"{flag(case, 'enable_page_major_kv_layout')} works only with {flag(case, 'enable_unified_memory')}",
+            f"Take it out, or add {flag(case, 'enable_unified_memory')}.",
+            fix=Fix({"enable_page_major_kv_layout": None}),
+        )
+
+
+@rule(
+    "HC242",
+    "pool-share-out-of-range",
+    "error",
+    covers=(71,),
+    why="The share of sliding-window slots is above 0 and at most 1, tails of prefixes are not negative, and tlru "
+    "needs a threshold above its estimate of the next prompt. Source: SGLang 0.5.23, "
+    "arg_groups/kv_cache_hook.py:handle_cache_compatibility.",
+    bad={"swa_full_tokens_ratio": 1.5},
+    good={"swa_full_tokens_ratio": 0.5},
+)
+def pool_share_out_of_range(case: Case) -> Iterator[Seen]:
+    """The sliding-window share, tails and tlru."""
+    ratio = case.resolved("swa_full_tokens_ratio")
+    if ratio is not None and not 0 < ratio <= 1:
+        name = "swa_full_tokens_ratio"
+        yield Seen(
+            name, f"{flag(case, name, ratio)} is not above 0 and at most 1", "Write 0.8, the default.", asked=ratio
+        )
+    tails = case.raw("swa_prefix_tails")
+    if tails is not None and tails < 0:
+        yield Seen(
+            "swa_prefix_tails", f"{flag(case, 'swa_prefix_tails', tails)} is negative", "Write 0 or more.", asked=tails
+        )
+    if case.raw("radix_eviction_policy") == "tlru" and case.release.at_least("0.5.21"):
+        config = case.raw("radix_eviction_policy_config") or {}
+        threshold, estimate = config.get("threshold", 0), config.get("next_prompt_estimate", 0)
+        if threshold < 0 or estimate < 0 or threshold <= estimate:
+            yield Seen(
+                "radix_eviction_policy",
+                f"tlru needs a threshold above next_prompt_estimate, both from 0: they are {threshold} and {estimate}",
+                '--radix-eviction-policy-config \'{"threshold": 4096, "next_prompt_estimate": 512}\', for example.',
+                asked="tlru",
+            )
+
+
+@rule(
+    "HC243",
+    "tlru-needs-the-unified-tree",
+    "error",
+    since="0.5.21",
+    covers=("1.2 tlru",),
+    why="T-LRU is kept in SGLang's own prefix tree alone; another tree is refused when it is made. Source: SGLang "
+    "0.5.23, mem_cache/registry.py:create_tree_cache.",
+    bad={"radix_eviction_policy": "tlru", "radix_cache_backend": "own",
+         "radix_eviction_policy_config": {"threshold": 10}},
+    good={"radix_eviction_policy": "tlru", "radix_eviction_policy_config": {"threshold": 10}},
+    late="mem_cache/registry.py:create_tree_cache",
+)  # fmt: skip
+def tlru_needs_the_unified_tree(case: Case) -> Iterator[Seen]:
+    """tlru with another prefix tree."""
+    if case.raw("radix_eviction_policy") == "tlru":
+        for other in ("radix_cache_backend", "enable_flexkv"):
+            if case.raw(other):
+                yield excluded(case, other, "radix_eviction_policy", "only SGLang's own tree has tlru", "Take one out.")
+
+
+@rule(
+    "HC244",
+    "fp4-has-no-host-pool",
+    "error",
+    covers=(55, 56),
+    why="Host pools do not keep the scales of FP4 rows. Since 0.5.21 SGLang refuses native nvfp4 with trtllm_mha when "
+    "the arguments are read; every other FP4 recipe passes there and fails when the host pool is built (before 0.5.21 "
+    "it may run and hand back wrong rows). Source: SGLang 0.5.23, "
+    "arg_groups/kv_cache_hook.py:handle_kv4_compatibility, mem_cache/pool_host/mha.py and mla.py.",
+    bad={**ON, "kv_cache_dtype": "fp4_mx_block16"},
+    good={**ON, "kv_cache_dtype": "fp8_e4m3"},
+    late="mem_cache/pool_host/mha.py:__init__",
+)
+def fp4_has_no_host_pool(case: Case) -> Iterator[Seen]:
+    """FP4 rows with HiCache."""
+    kv_type = case.raw("kv_cache_dtype")
+    host = hicache(case) or case.raw("enable_lmcache")
+    if kv_type in (*_FP4, "fp4_e2m1") and host:
+        yield Seen(
+            "kv_cache_dtype",
+            f"{flag(case, 'kv_cache_dtype', kv_type)} has no host pool: its scales are not copied",
+            f"Write {flag(case, 'kv_cache_dtype', 'fp8_e4m3')}, or take "
+            f"{flag(case, 'enable_hierarchical_cache' if hicache(case) else 'enable_lmcache')} out.",
+            asked=kv_type,
+            fix=Fix({"kv_cache_dtype": "fp8_e4m3"}),
+        )
+
+
+@rule(
+    "HC245",
+    "mxfp8-and-host-pools",
+    "error",
+    since="0.5.21",
+    covers=(57, 58),
+    why="mxfp8 rows need a Blackwell GPU; their host pool takes the layout page_first with kernel copies and pages of "
+    "128, and neither packed drafts nor different widths of keys and values. SGLang checks the GPU when the arguments "
+    "are read, the rest when the pool is built. Source: SGLang 0.5.23, mem_cache/pool_host/mha_mxfp8.py.",
+    bad={**ON, "kv_cache_dtype": "mxfp8", "page_size": 64},
+    good={**ON, "kv_cache_dtype": "mxfp8", "page_size": 128},
+    settings={"gpu": "sm100"},
+    late="mem_cache/pool_host/mha_mxfp8.py:__init__",
+)
+def mxfp8_and_host_pools(case: Case) -> Iterator[Seen]:
+    """mxfp8 off Blackwell, or with pages, widths or drafts that its host pool refuses."""
+    name = "kv_cache_dtype"
+    if case.raw(name) != "mxfp8":
+        return
+    if not case.gpu.startswith(("sm10", "sm11", "sm12")):
+        yield Seen(
+            name,
+            f"{flag(case, name, 'mxfp8')} needs a Blackwell GPU; this is checked for {case.gpu}",
+            f"Write {flag(case, name, 'fp8_e4m3')}, or name the GPU with --gpu sm100.",
+            asked="mxfp8",
+        )
+    if not hicache(case):
+        return
+    page = case.resolved("page_size")
+    if page is not None and page != 128:
+        yield Seen(
+            "page_size" if case.gave("page_size") else name,
+            f"the host pool of mxfp8 rows needs pages of 128; the page size is {page}",
+            f"Write {flag(case, 'page_size', 128)}.",
+            asked=case.raw("page_size"),
+            fix=Fix({"page_size": 128}),
+        )
+    if case.traits is not None and case.traits.asymmetric:
+        yield Seen(
+            name,
+            f"mxfp8 rows of keys and values with different widths ({case.traits.architecture}) have no host pool",
+            f"Write {flag(case, name, 'fp8_e4m3')}.",
+            asked="mxfp8",
+        )

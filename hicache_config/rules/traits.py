@@ -1,0 +1,163 @@
+"""What rules need to know of a model: which host pools it will have, and what its class can do.
+
+Geometry knows families; here are only the yes-or-no questions that SGLang's checks ask. Source: SGLang 0.5.23,
+configs/model_config.py, configs/hybrid_arch.py and the lists in arg_groups/overrides.py.
+Must not import anything above this floor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..arguments import ServerArgs
+from ..geometry.attention import heads, is_latent, is_sparse
+from ..geometry.classes import class_of
+from ..geometry.model import Model, RefusedError
+from ..geometry.sliding import STEP3P, could_slide, gives_sliding_up
+
+#: Classes with recurrent states of their own (0.5.23, overrides.py:_MAMBA_RADIX_CACHE_ARCHS).
+_LINEAR = frozenset(
+    {
+        "BailingMoeV2_5ForCausalLM",
+        "BailingMoeV3ForCausalLM",
+        "BailingMoeV3VLForConditionalGeneration",
+        "FalconH1ForCausalLM",
+        "Glm5NextForConditionalGeneration",
+        "InternS2MobiusForConditionalGeneration",
+        "InternS2PreviewForConditionalGeneration",
+        "JetNemotronForCausalLM",
+        "JetVLMForConditionalGeneration",
+        "KimiK3ForConditionalGeneration",
+        "KimiLinearForCausalLM",
+        "Lfm2ForCausalLM",
+        "Lfm2MoeForCausalLM",
+        "MiniCPMV4_6ForConditionalGeneration",
+        "MiniCPMV4_7ForConditionalGeneration",
+        "NemotronHForCausalLM",
+        "NemotronHPuzzleForCausalLM",
+        "NemotronH_Omni_Reasoning_V3",
+        "Qwen3NextForCausalLM",
+        "Qwen3_5ForCausalLM",
+        "Qwen3_5ForConditionalGeneration",
+        "Qwen3_5MoeForCausalLM",
+        "Qwen3_5MoeForConditionalGeneration",
+        "Qwen4ExpForConditionalGeneration",
+        "ZayaForCausalLM",
+    }
+)
+_V4 = frozenset({"DeepseekV4ForCausalLM", "DeepseekV4ForCausalLMNextN", "DeepseekV4ForCausalLMDSpark"})
+_M3 = frozenset({"MiniMaxM3SparseForCausalLM", "MiniMaxM3SparseForConditionalGeneration"})
+_MINICPM = frozenset({"MiniCPMForCausalLM", "MiniCPMSALAForCausalLM"})
+
+
+@dataclass(frozen=True)
+class Traits:
+    """Answers about one model under its arguments.
+
+    `latent`: one row for all heads (MLA); `sparse`: selects by index keys (DSA); `linear`: has recurrent states;
+    `sliding`: sliding-window layers have a pool of their own; `may_slide`: they would, unless it is given up;
+    `asymmetric`: keys and values have different widths; `v4`, `m3`: DeepSeek V4's and MiniMax M3's own pools;
+    `m3_index_values`: its sparse layers keep index values; `m3_nvfp4`: its checkpoint has NVFP4 experts;
+    `lightning`: MiniCPM with sparse or lightning layers; `in_stages`: the class runs under pipeline parallelism (None
+    where it is unknown).
+    """
+
+    architecture: str
+    latent: bool = False
+    sparse: bool = False
+    linear: bool = False
+    sliding: bool = False
+    may_slide: bool = False
+    asymmetric: bool = False
+    v4: bool = False
+    m3: bool = False
+    m3_index_values: bool = False
+    m3_nvfp4: bool = False
+    lightning: bool = False
+    in_stages: bool | None = None
+
+    @property
+    def is_step(self) -> bool:
+        """Whether it is Step 3.5 or 3.7, whose sliding-window pool HiCache gives up."""
+        return self.architecture in STEP3P
+
+    @property
+    def has_recurrent_states(self) -> bool:
+        """Whether a Mamba pool is there."""
+        return self.linear or (self.lightning and self.architecture in _MINICPM)
+
+
+def traits_of(model: Model | None, args: ServerArgs) -> Traits | None:
+    """The traits of a model, None without one or where its config.json has no usable architecture."""
+    if model is None:
+        return None
+    try:
+        name = model.architecture
+    except RefusedError:
+        return None
+    return Traits(
+        architecture=name,
+        latent=is_latent(model),
+        sparse=is_sparse(model),
+        linear=name in _LINEAR or (name == "GraniteMoeHybridForCausalLM" and "mamba" in _kinds(model)),
+        sliding=could_slide(model) and not args.disable_hybrid_swa_memory and gives_sliding_up(model, args) is None,
+        may_slide=could_slide(model),
+        asymmetric=_is_asymmetric(model),
+        v4=name in _V4,
+        m3=name in _M3,
+        m3_index_values=name in _M3 and _keeps_index_values(model),
+        m3_nvfp4=name in _M3 and _has_nvfp4_experts(model),
+        lightning=name in _MINICPM and _has_mixed_layers(model),
+        in_stages=_runs_in_stages(model),
+    )
+
+
+def _kinds(model: Model) -> tuple[str, ...]:
+    kinds = model.get("layer_types")
+    return tuple(map(str, kinds)) if isinstance(kinds, list) else ()
+
+
+def _is_asymmetric(model: Model) -> bool:
+    if is_latent(model) or model.architecture in _V4:
+        return False
+    try:
+        full = heads(model)
+    except RefusedError:
+        return False
+    if full.key != full.value:
+        return True
+    key, value = model.get("swa_head_dim"), model.get("swa_v_head_dim")
+    return isinstance(key, int) and isinstance(value, int) and key != value
+
+
+def _has_mixed_layers(model: Model) -> bool:
+    kinds = model.get("mixer_types")
+    names = set(map(str, kinds)) if isinstance(kinds, list) else set()
+    return "lightning-attn" in names or ("minicpm4" in names and model.has("sparse_config"))
+
+
+def _runs_in_stages(model: Model) -> bool | None:
+    try:
+        return class_of(model).runs_in_stages
+    except RefusedError:
+        return None
+
+
+def _keeps_index_values(model: Model) -> bool:
+    """Whether a sparse layer of MiniMax M3 keeps index values (0.5.23, sparse_disable_index_value of its config)."""
+    config = model.get("sparse_attention_config")
+    if not isinstance(config, dict):
+        return False
+    sparse, disabled = config.get("sparse_attention_freq"), config.get("sparse_disable_index_value")
+    if not isinstance(sparse, list) or not isinstance(disabled, list):
+        return False
+    return any(on and not off for on, off in zip(sparse, disabled, strict=False))
+
+
+def _has_nvfp4_experts(model: Model) -> bool:
+    """Whether SGLang serves the checkpoint as minimax_m3_nvfp4 (0.5.23, minimax_m3.py:_resolve_quant_method)."""
+    config = model.get("quantization_config")
+    if not isinstance(config, dict):
+        return False
+    packed = str(config.get("moe_quant_algo", "")).upper() == "NVFP4"
+    return packed and config.get("moe_quant_format") == "nvfp4-pack-quantized"
