@@ -80,7 +80,8 @@ def examine(engine: Engine, form: str, options: Options) -> Examined:
         stages = pools.stages
 
     resolution = resolve_arguments(args, release.name, gpu=options.gpu, pipeline=pipeline, traits=traits)
-    capacity = resolution.capacity(args, release.name)
+    own = None if pipeline is None else pipeline.capacity
+    capacity = resolution.capacity(args, release.name) if own is None else own
     nodes = _nodes(args, len(stages), options.ranks_per_node)
     available = options.host_memory_bytes
     allowance = None if available is None else allowance_of(available, args, release, options.ranks_per_node)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from ..arguments import ServerArgs
 from ..core.findings import Finding, has_errors
-from ..core.pools import Stage
+from ..core.pools import DevicePool, Stage
 from ..core.releases import Release
 from .classes import check_stages, class_of, unknown_architecture
-from .drafts import draft_findings, with_drafts
+from .decode import decode_capacity, is_offloading, with_offload
+from .drafts import draft_findings, packed_row, with_drafts
+from .envelope import check_envelope
 from .families import family_of
-from .family import Case
+from .family import Case, Family
 from .gpu import Gpu
 from .model import Model, RefusedError
 from .parallel import Parallel, StageLayers, split_layers
@@ -54,7 +56,7 @@ def _pipeline(model: Model, args: ServerArgs, question: Question) -> Pipeline:
     findings = list(draft_findings(case))
     for layers in stage_layers(case):
         try:
-            pools = with_drafts(case, layers, family.pools(case, layers))
+            pools = _stage_pools(case, family, layers)
         except RefusedError as refusal:
             return Pipeline(family.page.name, (), settings.changed, (), (refusal.finding,))
         stage, wrong = Stage.of(pools, layers.count)
@@ -62,7 +64,17 @@ def _pipeline(model: Model, args: ServerArgs, question: Question) -> Pipeline:
         findings += wrong
     if has_errors(findings):
         return Pipeline(family.page.name, (), settings.changed, (), tuple(findings))
-    return Pipeline(family.page.name, tuple(stages), settings.changed, _assumptions(case), tuple(findings))
+    capacity, notes = decode_capacity(case)
+    assumptions = (*_assumptions(case), *notes)
+    return Pipeline(family.page.name, tuple(stages), settings.changed, assumptions, tuple(findings), capacity)
+
+
+def _stage_pools(case: Case, family: Family, layers: StageLayers) -> list[DevicePool]:
+    """All pools of a stage: the family's, those of drafts, and what a decode server adds."""
+    own = family.pools(case, layers)
+    check_envelope(case, own)
+    pools = with_drafts(case, layers, own)
+    return with_offload(case, pools, packed_row(case, layers)) if is_offloading(case) else pools
 
 
 def layers_of(model: Model) -> int:

@@ -14,6 +14,8 @@ from ..core.pools import DevicePool
 from .attention import heads, index_keys, is_latent, is_sparse, latent, rank_heads
 from .draft_model import SEPARATE, Draft, check_draft_stages, draft_case, draft_of, is_known
 from .family import Case
+from .inkling import ARCHITECTURE as INKLING
+from .inkling import with_inkling_drafts
 from .minimax_settings import is_native_four_bit
 from .model import RefusedError, refuse
 from .packed import has_separate_draft, packed_depths, packed_layers, packed_on
@@ -32,10 +34,19 @@ def with_drafts(case: Case, stage: StageLayers, pools: list[DevicePool]) -> list
     algorithm = algorithm_of(case)
     if algorithm not in SEPARATE | {"EAGLE"} or case.model.architecture == _V4 or not packed_on(case, stage):
         return pools
+    if algorithm == "EAGLE" and case.model.architecture == INKLING and not has_separate_draft(case.args):
+        return with_inkling_drafts(case, pools)
     if algorithm == "EAGLE" and (packed_depths(case) or not has_separate_draft(case.args)):
         return _packed(case, stage, pools)
     draft = draft_of(case)
     return pools if draft is None else [*pools, *_beside(case, draft, stage, pools)]
+
+
+def packed_row(case: Case, stage: StageLayers) -> int:
+    """Bytes of a slot of kv that belong to packed drafts of a stage, where kv is the only pool that has them."""
+    depths = packed_layers(case, stage)
+    draft = draft_of(case) if depths else None
+    return 0 if draft is None else _draft_row(case, draft) * depths
 
 
 def draft_findings(case: Case) -> tuple[Finding, ...]:

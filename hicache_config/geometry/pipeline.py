@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..core.capacity import Capacity
 from ..core.findings import Finding
 from ..core.pools import Stage
 
@@ -44,7 +45,8 @@ class Pipeline:
     """The answer. `stages` are in order and empty when the model is refused (`findings` then hold the error).
 
     `family` is the family's name, `settled` the values the engine decides (by argument), `assumptions` what is not
-    known or was taken for granted, in words.
+    known or was taken for granted, in words. `capacity` is the one in force where the engine works it out from the
+    pools (decode servers); None: the arguments' own.
     """
 
     family: str
@@ -52,3 +54,4 @@ class Pipeline:
     settled: Mapping[str, Settled] = field(default_factory=dict)
     assumptions: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    capacity: Capacity | None = None
