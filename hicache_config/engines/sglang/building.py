@@ -141,6 +141,14 @@ def _world(parallel: Any) -> Any:
     return world.cpu_group if world.world_size > 1 else None
 
 
+def _rank() -> int:
+    """This process's place among all ranks of the replica."""
+    from sglang.srt.runtime_context import get_parallel
+
+    world = _world(get_parallel())
+    return 0 if world is None else int(world.rank())
+
+
 def _situation(ctx: Any, draft_plan: Any, release: Release) -> Situation:
     """What SGLang is about to mirror, out of its own records."""
     from sglang.srt.runtime_context import get_memory, get_parallel
@@ -222,10 +230,7 @@ def _mirrors_by_size() -> bool:
 
 def _look_after(built: tuple[BuiltPool, ...], current: _Build, mode: Mode) -> None:
     """One line a rank about the real pools; an error where they are not the planned ones under enforce."""
-    from sglang.srt.runtime_context import get_parallel
-
-    world = _world(get_parallel())
-    rank = 0 if world is None else int(world.rank())
+    rank = _rank()
     logger.info("%s", built_line(built, current.plan, mode))
     if current.plan is None:
         return

@@ -7,6 +7,7 @@ project only inside functions, and only where HiCache is asked for.
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,6 +24,9 @@ _CONCERNED = frozenset({"enable_hierarchical_cache", "disaggregation_decode_enab
 
 #: Errors of SGLang alone that enforcing a size removes: DeepSeek V4 takes no size, stages with different pools hang.
 SOLVED_BY_ENFORCE = frozenset({"HC304", "HC401"})
+
+#: What can't be wrong in a record of SGLang's own: its arguments exist in its release.
+_KNOWN_ANYWAY = frozenset({"HC010", "HC107"})
 
 #: Variables of the environment that SGLang reads and rules may look at.
 _VARIABLES = ("SGLANG_", "MOONCAKE_")
@@ -47,7 +51,14 @@ def review(server_args: Any) -> None:
     if mode is Mode.OFF or not concerns_hicache(given):
         return
     version = installed_sglang() or ""
-    findings = [*rule_findings(given, version, mode), *unenforceable(given, mode)]
+    findings = unenforceable(given, mode)
+    try:
+        findings = [*rule_findings(given, version, mode), *findings]
+    except Exception as error:  # a fault of ours must not keep a server from starting
+        logger.error(
+            "hicache-config: the arguments could not be checked (%s: %s); this is a fault of hicache-config, please "
+            "report it", type(error).__name__, error, exc_info=logger.isEnabledFor(logging.DEBUG),
+        )  # fmt: skip
     if has_errors(findings):
         stop(findings)
     for finding in findings:
@@ -60,7 +71,7 @@ def stop(findings: Sequence[Finding]) -> None:
     """End the start with all findings: a normal exception for a program, a text alone on a command line."""
     worst_first = sorted(findings, key=lambda finding: finding.severity != "error")
     if on_command_line():
-        raise SystemExit(refusal(worst_first))
+        raise SystemExit(refusal(finding for finding in worst_first if finding.severity != "note"))
     raise ConfigurationError(finding for finding in worst_first if finding.severity == "error")
 
 
@@ -131,9 +142,8 @@ def rule_findings(given: Mapping[str, Any], version: str, mode: Mode) -> list[Fi
     for accounting in ("sglang", "total") if enforced else ("sglang",):
         plan = checked.plans.get(accounting)
         findings += [finding for finding in plan.findings if finding not in findings] if plan is not None else []
-    if enforced:
-        findings = [finding for finding in findings if finding.code not in SOLVED_BY_ENFORCE]
-    return findings
+    left_out = _KNOWN_ANYWAY | (SOLVED_BY_ENFORCE if enforced else frozenset())
+    return [finding for finding in findings if finding.code not in left_out]
 
 
 def _gpu() -> str | None:

@@ -1,34 +1,50 @@
-"""A test plugin for SGLang on a machine without a GPU: host pools without pinning, and faults on order.
+"""A test plugin for SGLang on a machine without a GPU: host pools without pinning, their real sizes, faults on order.
 
-Loaded beside ours through an entry point that the tests write. It changes no size. Runs in the oracle's environment.
+Loaded beside ours, or alone, through an entry point that the tests write; it changes no size. Runs in the oracle's
+environment. Variables: TEST_CUDA_CAPABILITY (what DSA asks of the GPU), TEST_FAILING_RANK (a stage whose pools can't
+be read), TEST_UNHOOKED (drop our hooks, as a registry that fails to apply them does).
 """
 
+import json
+import logging
 import os
 import sys
 
+BUILD = "sglang.srt.mem_cache.kv_cache_builder.build_kv_cache"
+
 
 def activate() -> None:
-    import logging
-
     logging.getLogger("sglang.hicache_config").setLevel(logging.INFO)
     if os.environ.get("TEST_CUDA_CAPABILITY"):
         import torch
 
         torch.cuda.get_device_capability = lambda *args, **kwargs: (9, 0)
-    if os.environ.get("TEST_NO_RULES"):
-        from hicache_config.engines.sglang import starting
+    if os.environ.get("TEST_UNHOOKED"):
+        from hicache_config.engines.sglang import hooks
 
-        starting.rule_findings = lambda *args: []
+        hooks.register_build_hooks = lambda: None
     if "sglang.srt.managers.scheduler" not in sys.modules:
         return
     from sglang.srt.mem_cache.pool_host import common
+    from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 
     def allocate(dims, *, dtype, device, allocator, **about_pinning):
         return allocator.allocate(dims, dtype=dtype, device=device)
 
     common.ALLOC_MEMORY_FUNCS["cpu"] = allocate
+    HookRegistry.register(BUILD, tell_pools, HookType.AFTER)
     if os.environ.get("TEST_FAILING_RANK"):
         fail_on(int(os.environ["TEST_FAILING_RANK"]))
+
+
+def tell_pools(result, *args, **kwargs):
+    """Print this rank's real host pools, whatever plugin is at work."""
+    from sglang.srt.runtime_context import get_parallel
+
+    from hicache_config.engines.sglang.host_pools import built_pools
+
+    pools = {pool.name: [pool.pages, pool.bytes] for pool in built_pools(result.tree_cache) or ()}
+    print("TEST-POOLS " + json.dumps({"stage": get_parallel().pp_rank, "pools": pools}), flush=True)
 
 
 def fail_on(rank: int) -> None:

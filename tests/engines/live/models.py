@@ -50,7 +50,22 @@ QWEN3_NEXT: Config = {
     "decoder_sparse_step": 1, "norm_topk_prob": True, "mlp_only_layers": [],
 }  # fmt: skip
 
+#: Full attention at layer 7 alone: stage 0 of (3, 5) owns none.
+KIMI_LINEAR: Config = {
+    **_COMMON, "architectures": ["KimiLinearForCausalLM"], "model_type": "kimi_linear", "num_hidden_layers": 8,
+    "num_key_value_heads": 4, "kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128,
+    "q_lora_rank": None, "mla_use_nope": True, "num_experts": 4, "num_experts_per_token": 2, "num_shared_experts": 1,
+    "moe_intermediate_size": 32, "first_k_dense_replace": 1, "moe_layer_freq": 1, "num_expert_group": 1,
+    "topk_group": 1, "moe_router_activation_func": "sigmoid", "moe_renormalize": True, "routed_scaling_factor": 2.5,
+    "use_grouped_topk": True, "model_max_length": 2048, "tie_word_embeddings": False,
+    "linear_attn_config": {
+        "full_attn_layers": [8], "kda_layers": [1, 2, 3, 4, 5, 6, 7], "head_dim": 16, "num_heads": 4,
+        "short_conv_kernel_size": 4,
+    },
+}  # fmt: skip
+
 #: Arguments without which a model does not start on a CPU.
 NEEDS: dict[str, tuple[str, ...]] = {
+    "kimi_linear": ("--mamba-radix-cache-strategy", "no_buffer", "--disable-overlap-schedule"),
     "qwen3_next": ("--mamba-radix-cache-strategy", "no_buffer", "--disable-overlap-schedule"),
 }

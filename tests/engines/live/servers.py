@@ -25,7 +25,7 @@ BASE = (
     "--load-format", "dummy", "--device", "cpu", "--skip-tokenizer-init", "--max-total-tokens", "4096",
     "--disable-cuda-graph", "--skip-server-warmup",
 )  # fmt: skip
-_POOL = re.compile(r"(\w+) ([\d,]+) pages ([\d,]+) bytes?")
+_HEAD = re.compile(r"^\[[^\]]*\] ")
 
 
 @dataclass(frozen=True)
@@ -41,19 +41,15 @@ class Run:
         """Lines with all these words."""
         return [line for line in self.log.splitlines() if all(word in line for word in words)]
 
-    def built(self) -> list[dict[str, tuple[int, int]]]:
-        """The real host pools of each rank that wrote its line: name to (pages, bytes)."""
-        found = []
-        for line in self.lines("hicache-config", ": built "):
-            pools = line.split(": built ", 1)[1].split("; together", 1)[0]
-            found.append(
-                {name: (int(a.replace(",", "")), int(b.replace(",", ""))) for name, a, b in _POOL.findall(pools)}
-            )
-        return found
+    def words(self, *words: str) -> list[str]:
+        """The same without time and rank in front of them, each once, in order; SGLang's dump of arguments left out."""
+        found = [_HEAD.sub("", line) for line in self.lines(*words) if "server_args=" not in line]
+        return list(dict.fromkeys(found))
 
-    def stock(self) -> list[int]:
-        """Tokens of SGLang's own lines about host pools."""
-        return [int(n) for n in re.findall(r"hierarchical KV host pool: (\d+) tokens", self.log)]
+    def pools(self) -> list[dict[str, list[int]]]:
+        """The real host pools of each stage, in order: name to [pages, bytes]. Told by the test plugin."""
+        told = [json.loads(line.split("TEST-POOLS ", 1)[1]) for line in self.lines("TEST-POOLS ")]
+        return [entry["pools"] for entry in sorted(told, key=lambda entry: entry["stage"])]
 
 
 def entry_points(folder: Path, plugins: Mapping[str, str]) -> Path:

@@ -1,0 +1,120 @@
+"""The servers that are started by the tests marked `live`, and what came of them, as data.
+
+    python -m tests.engines.live.matrix RECORDS.json PYTHON-0.5.23 [PYTHON-0.5.20] [-- ID …]
+
+starts them one after the other (about 40 seconds of two cores each) and writes what the README's table stands on.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from . import models, servers
+
+SIZE_GB = 1
+TWO_STAGES = {"SGLANG_CPU_OMP_THREADS_BIND": "0|1"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One server: a model, where its layers lie, and the plugin's mode (`absent`: without the plugin)."""
+
+    id: str
+    model: models.Config
+    mode: str
+    stages: tuple[int, ...] = ()
+    arguments: tuple[str, ...] = ()
+    variables: dict[str, str] = field(default_factory=dict)
+    release: str = "0.5.23"
+
+    @property
+    def full_arguments(self) -> tuple[str, ...]:
+        pipeline = ("--pp-size", str(len(self.stages))) if self.stages else ()
+        size = ("--enable-hierarchical-cache", "--hicache-size", str(SIZE_GB))
+        return (*size, *pipeline, *models.NEEDS.get(str(self.model["model_type"]), ()), *self.arguments)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        partition = {"SGLANG_PP_LAYER_PARTITION": ",".join(map(str, self.stages)), **TWO_STAGES} if self.stages else {}
+        mode = {} if self.mode == "absent" else {"HICACHE_CONFIG": self.mode}
+        return {**partition, **mode, **self.variables}
+
+
+MODELS: dict[str, tuple[models.Config, tuple[int, ...], tuple[str, ...], dict[str, str]]] = {
+    "llama": (models.LLAMA, (), (), {}),
+    "llama-pp2": (models.LLAMA, (3, 1), (), {}),
+    "gpt-oss-pp2": (models.GPT_OSS, (4, 2), ("--page-size", "16"), {}),
+    "deepseek-v3-pp2": (models.DEEPSEEK_V3, (3, 1), ("--page-size", "16"), {}),
+    "deepseek-v3.2": (models.DEEPSEEK_V32, (), (), {"TEST_CUDA_CAPABILITY": "9.0"}),
+    "qwen3-next": (models.QWEN3_NEXT, (), (), {}),
+}
+
+CASES = [
+    Case(f"{name}-{mode}", model, mode, stages, arguments, variables)
+    for name, (model, stages, arguments, variables) in MODELS.items()
+    for mode in ("enforce", "check", "off")
+]
+CASES += [
+    Case("llama-pp2-absent", models.LLAMA, "absent", (3, 1)),
+    Case("llama-pp2-failing", models.LLAMA, "enforce", (3, 1), variables={"TEST_FAILING_RANK": "1"}),
+    Case("llama-unhooked", models.LLAMA, "enforce", variables={"TEST_UNHOOKED": "1"}),
+    Case("kimi-linear-pp2-enforce", models.KIMI_LINEAR, "enforce", (3, 5)),
+    Case("kimi-linear-pp2-check", models.KIMI_LINEAR, "check", (3, 5)),
+    *[
+        Case(f"0.5.20-llama{suffix}-{mode}", models.LLAMA, mode, stages, release="0.5.20")
+        for suffix, stages in (("", ()), ("-pp2", (3, 1)))
+        for mode in ("enforce", "check", "off")
+    ],
+]
+BY_ID = {case.id: case for case in CASES}
+
+_NOISE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|pid=\d+|/tmp/\S+|[\d.]+ ?(?:s|GB|ms)\b|port=\d+")
+
+
+def run(case: Case, python: Path, folder: Path) -> dict[str, Any]:
+    """Start the server and keep what counts."""
+    model = servers.write_model(folder / "model", case.model)
+    ours = case.mode != "absent"
+    arguments = ("--model-path", model, *case.full_arguments)
+    result = servers.start(python, folder, arguments, case.environment, ours=ours)
+    return {
+        "id": case.id,
+        "sglang": case.release,
+        "ready": result.ready,
+        "code": result.code,
+        "seconds": round(result.seconds),
+        "stages": result.pools(),
+        "planned": result.words("hicache-config (", "pages"),
+        "said": result.words("hicache-config"),
+        "errors": [line for line in result.words("Error") if "hicache" in line.lower() or "HC" in line][:4],
+        "syncs": len(result.lines("Sync fixed-size HiCache")),
+        "lines": [_NOISE.sub("~", line) for line in result.words("ierarchical") + result.words("HiCache")],
+    }
+
+
+def main() -> None:
+    words = sys.argv[1:]
+    chosen = words[words.index("--") + 1 :] if "--" in words else list(BY_ID)
+    target, *pythons = words[: words.index("--")] if "--" in words else words
+    by_release = dict(zip(("0.5.23", "0.5.20"), map(Path, pythons), strict=False))
+    records = Path(target)
+    done = {entry["id"]: entry for entry in json.loads(records.read_text("utf-8"))} if records.exists() else {}
+    for name in chosen:
+        case = BY_ID[name]
+        if case.release not in by_release:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            done[name] = run(case, by_release[case.release], Path(folder))
+        ordered = [done[one] for one in BY_ID if one in done]
+        records.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        print(name, done[name]["ready"], done[name]["code"], done[name]["seconds"], done[name]["stages"], flush=True)
+
+
+if __name__ == "__main__":
+    main()
