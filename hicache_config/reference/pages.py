@@ -16,6 +16,9 @@ from ..arguments.releases import Argument, known, table
 from ..rules.registry import Rule, all_rules
 
 
+_NEEDS = {"model": "the model", "plan": "the sizes of the pools", "host": "the host's memory"}
+
+
 def explain(subject: str, release: str) -> tuple[str | None, str | None]:
     """The page of a rule's code or name, or of an argument in any spelling; None and the closest name without one."""
     wanted = subject.strip()
@@ -59,14 +62,17 @@ def rule_record(rule: Rule) -> dict[str, Any]:
         "needs": list(rule.needs),
         "covers": list(rule.covers),
         "why": rule.why,
+        "late": rule.late,
     }
 
 
 def rule_page(rule: Rule) -> str:
     """The page of a rule as Markdown."""
     lines = [f"# {rule.code} {rule.name}", "", f"{rule.severity}, {versions_of(rule)}.", "", rule.why]
+    if rule.late:
+        lines += ["", f"SGLang itself finds it late: {rule.late}."]
     if rule.needs:
-        needs = " and ".join({"model": "the model", "host": "the host's memory"}[need] for need in rule.needs)
+        needs = " and ".join(_NEEDS[need] for need in rule.needs)
         lines += ["", f"It needs {needs}; without, it is listed as skipped."]
     for title, example in (("Fails", rule.bad), ("Passes", rule.good)):
         if example:
