@@ -69,7 +69,7 @@ def layouts(backend: str, environment: Mapping[str, str], gpu: Gpu) -> Layouts:
     _must(mode in {"auto", "v4", "v41", "v41_new"}, f"SGLANG_DSV4_KV_LAYOUT={mode} is none of auto, v4, v41, v41_new")
     _must(option in {"auto", "fp8", "fp4"}, f"SGLANG_DSV4_COMPRESSED_KV_LAYOUT={option} is none of auto, fp8, fp4")
     if mode == "v4" or (mode == "auto" and not gpu.is_sm100):
-        _must(option != "fp4", "the v4 layout has no 4-bit compressed cache")
+        _must(mode != "v4" or option != "fp4", "the v4 layout has no 4-bit compressed cache")
         return Layouts(V4)
     _must(gpu.is_sm100, f"the V4.1 layouts need sm100 or sm103; --gpu is {gpu.name}")
     return Layouts(V41_NEW if mode == "v41_new" else V41, None if option == "auto" else option)
