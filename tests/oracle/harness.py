@@ -56,7 +56,12 @@ from sglang.srt.runtime_context import get_memory, override_platform
 
 SGLANG_ROOT = str(Path(sglang.__file__).parent / "srt")
 UNLIMITED = 1 << 60
-PAGE_POOLS = {"LogicalHostPool", "DeepSeekV4PagedHostPool", "DeepSeekV4StateHostPool"}  # sized by whole pages
+PAGE_POOLS = {
+    "LogicalHostPool",
+    "DeepSeekV4PagedHostPool",
+    "DeepSeekV4StateHostPool",
+    "QSAIndexerPoolHost",
+}  # sized by whole pages
 SMALL_TENSOR = 1 << 14  # elements; larger device buffers become untouched address space
 
 
