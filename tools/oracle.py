@@ -5,7 +5,7 @@ pins are for it): the one that $HICACHE_ORACLE_PYTHON names, else `python3.11` o
 
     python tools/oracle.py build  [--server] [--sglang 0.5.23]   make or reuse the environment, print its folder
     python tools/oracle.py run    [--server] [--sglang …] SCRIPT [ARGUMENTS…]
-    python tools/oracle.py record [pools|models|collective] [--only TEXT] [--seconds N]
+    python tools/oracle.py record [pools|models|collective] [--only TEXT] [--seconds N] [--resume]
     python tools/oracle.py sample [N] [--seed TEXT]               N recorded cases anew; fails when a figure changed
 
 Environments lie in $HICACHE_ORACLE, else in hicache-config/ below $XDG_CACHE_HOME or ~/.cache; a folder's name holds
@@ -246,30 +246,51 @@ def answers_of(driver: str, entries: list[dict[str, Any]], deadline: float | Non
     yield answers
 
 
-def case_lists(what: str, only: str) -> dict[str, list[dict[str, Any]]]:
+def case_lists(what: str) -> dict[str, list[dict[str, Any]]]:
     """The committed lists of cases by the name of their recording."""
     if what == "pools":
         import generate
 
-        return {f"pools-{name}": generate.cases(name) for name in generate.FAMILIES if only in name}
+        return {f"pools-{name}": generate.cases(name) for name in generate.FAMILIES}
     if what == "models":
         import model_cases
 
-        return {"models": [entry for entry in model_cases.cases() if only in entry["id"]]}
+        return {"models": model_cases.cases()}
     import collective_cases
 
-    return {"collective": [entry for entry in collective_cases.cases() if only in entry["id"]]}
+    return {"collective": collective_cases.cases()}
 
 
-def record(what: str, only: str, seconds: float | None) -> None:
-    """Record anew what the committed lists of cases come to."""
+def recorded_before(name: str, entries: list[dict[str, Any]]) -> dict[str, Any]:
+    """Results of these very cases that lie in the recording, made with the same pins."""
+    path = recordings.FOLDER / f"{name}.jsonl"
+    if not path.is_file():
+        return {}
+    first, old = recordings.read(path)
+    wanted = {entry["id"]: entry["case"] for entry in entries}
+    same = header(DEFAULT_RELEASE).items() <= first.items()
+    return {entry["id"]: entry["result"] for entry in old if same and wanted.get(entry["id"]) == entry["case"]}
+
+
+def record(what: str, only: str, seconds: float | None, resume: bool) -> None:
+    """Record what the lists of cases come to, those whose id holds `only`, anew or (`resume`) the missing ones.
+
+    Whole models are taken question by question, so that a recording which is stopped early holds something of each.
+    """
     deadline = None if seconds is None else time.monotonic() + seconds
-    lists = case_lists(what, only)
-    for answers in answers_of(f"{what}.py", [entry for entries in lists.values() for entry in entries], deadline):
+    lists = case_lists(what)
+    before = {key: old for name in lists for key, old in recorded_before(name, lists[name]).items()}
+    before = {key: old for key, old in before.items() if resume or only not in key}
+    todo = [
+        entry for entries in lists.values() for entry in entries if only in entry["id"] and entry["id"] not in before
+    ]
+    if what == "models":
+        todo.sort(key=lambda entry: entry["id"].rpartition("/")[2])
+    for answers in answers_of(f"{what}.py", todo, deadline):
         for name, entries in lists.items():
-            keep(what, recordings.FOLDER / f"{name}.jsonl", entries, answers)
+            keep(what, recordings.FOLDER / f"{name}.jsonl", entries, {**before, **answers})
     for name, entries in lists.items():
-        done = sum(entry["id"] in answers for entry in entries)
+        done = sum(entry["id"] in before or entry["id"] in answers for entry in entries)
         print(f"{name}: {done} of {len(entries)} cases recorded", flush=True)
 
 
@@ -310,6 +331,7 @@ def main() -> int:
     again.add_argument(
         "--seconds", type=float, metavar="N", help="stop after so long and say in the header that it is a part"
     )
+    again.add_argument("--resume", action="store_true", help="only the cases that are not recorded yet")
     some = commands.add_parser("sample", help="make some recorded cases anew; fails when a figure changed")
     some.add_argument("count", nargs="?", type=int, default=50)
     some.add_argument("--seed", default="hicache", help="another sample (default %(default)s)")
@@ -317,7 +339,7 @@ def main() -> int:
     try:
         if options.command == "record":
             for what in RECORDED if options.what == "all" else [options.what]:
-                record(what, options.only, options.seconds)
+                record(what, options.only, options.seconds, options.resume)
             return 0
         if options.command == "sample":
             return 1 if sample(options.count, options.seed) else 0
