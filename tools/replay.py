@@ -97,6 +97,8 @@ def whole_model(model: Model, args: Case, gpu: str, env: dict[str, str], expecte
             return family, ""
         problem = str(expected.get("error") or expected.get("hazards"))
         machine = next((why for text, why in OF_THE_MACHINE.items() if text in problem), None)
+        if machine is None and isinstance(expected.get("error"), dict) and not expected["error"].get("late", True):
+            machine = "refused while arguments are resolved, which is for the rules"
         return family, f"skip: {machine}" if machine else f"SGLang refuses it ({problem[:160]}), we do not"
     if not answer.stages:
         return family, f"refused by us: {[finding.message for finding in answer.findings]}"

@@ -170,7 +170,7 @@ def shares_selection(model: Model, layer: int) -> bool:
     kinds = model.words("indexer_types")
     if kinds is not None:
         return layer < len(kinds) and kinds[layer] == "shared"
-    factor = model.integer("cli_factor", 1)
+    factor = model.integer("cli_factor", 1) if model.architecture.startswith("Longcat") else 1
     if factor > 1:
         return layer % factor != 0
     pattern = model.get("index_topk_pattern")

@@ -36,7 +36,7 @@ class Dsa:
 
     def pools(self, case: Case, stage: StageLayers) -> list[DevicePool]:
         check_sparse(case)
-        layers = range(stage.first, stage.end)
+        layers = range(stage.first, stage.first - (-stage.count // split_ranks(case)))
         owners = sum(not shares_selection(case.model, layer) for layer in layers)
         return sparse_pools(case, len(layers), owners, packed_layers(case, stage))
 
@@ -52,6 +52,20 @@ def check_sparse(case: Case) -> None:
             argument="dcp_size",
             asked=case.parallel.decode_cp,
         )
+
+
+def split_ranks(case: Case) -> int:
+    """Context-parallel ranks over which the layers of a prefill server's cache are split; 1 without that.
+
+    The first of them owns the most layers, and the pools here are its. Source: SGLang 0.5.23, layers/cp/utils.py
+    and arg_groups/model_overrides/deepseek_v2.py (the ranks that context parallelism gets).
+    """
+    args = case.args
+    if not (args.enable_dsa_cache_layer_split and args.enable_prefill_cp and args.disaggregation_mode == "prefill"):
+        return 1
+    if args.cp_strategy == "interleave" and args.attn_cp_size > 1:
+        return args.attn_cp_size
+    return max(1, case.parallel.tensor // case.parallel.attention_dp)
 
 
 def sparse_pools(case: Case, layers: int, owners: int, packed: int = 0) -> list[DevicePool]:

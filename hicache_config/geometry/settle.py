@@ -213,7 +213,17 @@ def _sparse_backends(model: Model, args: ServerArgs, gpu: Gpu, kv_type: str) -> 
         default_prefill = default_decode = "flashinfer_sparse_mla"
     elif kv_type == "fp8_e4m3":
         default_prefill = default_decode = "trtllm" if gpu.major >= 10 else "flashmla_kv"
-    return prefill or default_prefill, decode or default_decode
+    prefill, decode = prefill or default_prefill, decode or default_decode
+    if kv_type == "fp8_e4m3" and (prefill == "tilelang") != (decode == "tilelang"):
+        raise refuse(
+            "HC611",
+            "sparse-rows-mixed",
+            f"sparse attention with fp8 rows by {prefill} for prefill and by {decode} for decoding: tilelang keeps raw "
+            "rows and the other rows with scales, which SGLang refuses to mix",
+            "Write tilelang for both --dsa-prefill-backend and --dsa-decode-backend, or for none.",
+            argument="dsa_prefill_backend" if prefill == "tilelang" else "dsa_decode_backend",
+        )
+    return prefill, decode
 
 
 def _has_scaled_row(args: ServerArgs, kv_type: str, prefill: str | None, decode: str | None) -> bool:

@@ -104,6 +104,32 @@ def has_two_shapes(model: Model) -> bool:
     return model.architecture in _TWO_SHAPES
 
 
+#: Classes that take one less than the window of config.json for the span that a layer looks back.
+_ONE_LESS = frozenset(
+    {
+        "BeamForCausalLM",
+        "GptOssForCausalLM",
+        "InklingForConditionalGeneration",
+        "MellumForCausalLM",
+        "MuseGlimmerForCausalLM",
+        "MuseGlimmerForConditionalGeneration",
+    }
+)
+
+
+def window_of(model: Model) -> int | None:
+    """Slots that a sliding layer looks back, as SGLang counts them; None where config.json does not say.
+
+    Source: 0.5.23, model_runner_components/load_model_utils.py:resolve_sliding_window_size.
+    """
+    for key in ("sliding_window_size", "sliding_window", "window_size", "attention_chunk_size"):
+        found = model.maybe_integer(key)
+        if found is not None:
+            one_less = model.architecture in _ONE_LESS or model.architecture.startswith("Gemma4")
+            return found - 1 if one_less else found
+    return None
+
+
 def sliding_layers(model: Model, layers: int) -> Sliding:
     """Which of the model's `layers` slide. A pattern that is missing or too short is a refusal."""
     names = set(model.architectures)

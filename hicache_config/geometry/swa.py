@@ -13,7 +13,7 @@ from .model import refuse
 from .packed import packed_layers
 from .parallel import StageLayers
 from .pieces import Heads, heads_pool, latent_pool
-from .sliding import MIMO_V2, has_two_shapes, sliding_layers
+from .sliding import MIMO_V2, has_two_shapes, sliding_layers, window_of
 
 
 class Swa:
@@ -45,6 +45,7 @@ def sliding_pools(case: Case, stage: StageLayers) -> list[DevicePool]:
     layers = sliding_layers(case.model, case.layers)
     full, window = len(stage.of(layers.full)), len(stage.of(layers.window))
     _check_kinds(case, stage, full, window)
+    _check_room(case)
     packed = packed_layers(case, stage)
     on_window = packed if case.model.architecture in MIMO_V2 else 0
     on_full = packed - on_window
@@ -61,6 +62,23 @@ def sliding_pools(case: Case, stage: StageLayers) -> list[DevicePool]:
         heads_pool("kv", shape, store, full, slots.get("kv"), packed=on_full),
         heads_pool("swa", sliding, store, window, slots.get("swa"), packed=on_window),
     ]
+
+
+def _check_room(case: Case) -> None:
+    """Refuse a sliding pool that does not hold one request's window (0.5.23, pool_configurator.py)."""
+    slots, window = case.slots.get("swa"), window_of(case.model)
+    if slots is None or window is None or "swa" in case.question.device_slots or case.args.enable_unified_memory:
+        return
+    if window + case.page_size >= slots:
+        raise refuse(
+            "HC612",
+            "sliding-pool-too-small",
+            f"the sliding-window pool gets {slots:,} device slots, and one request needs more than its window of "
+            f"{window:,} and a page of {case.page_size}: SGLang stops before it builds any pool",
+            "Raise --max-total-tokens or --swa-full-tokens-ratio.",
+            argument="max_total_tokens",
+            asked=case.args.max_total_tokens,
+        )
 
 
 def row_shapes(case: Case) -> tuple[Heads, Heads]:

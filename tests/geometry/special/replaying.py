@@ -54,9 +54,7 @@ def capacity_of(case: Case, found: Pipeline) -> Capacity:
     return found.capacity or typed(case).capacity(RELEASE).capacity
 
 
-def planned(
-    case: Case, found: Pipeline, accounting: Accounting = "sglang", capacity: Capacity | None = None
-) -> Plan:
+def planned(case: Case, found: Pipeline, accounting: Accounting = "sglang", capacity: Capacity | None = None) -> Plan:
     """The plan of an answer."""
     asked = capacity or capacity_of(case, found)
     return plan(found.stages, Terms(asked, accounting, Release.of(RELEASE)))
