@@ -71,9 +71,11 @@ def split_ranks(case: Case) -> int:
 def sparse_pools(case: Case, layers: int, owners: int, packed: int = 0) -> list[DevicePool]:
     """Latents of `layers` and index keys of `owners` of them, with packed draft layers in both.
 
-    A stage without an owner has no pool of index keys, packed drafts or not.
+    A stage without an owner has no pool of index keys, packed drafts or not. Before 0.5.22 the host kept room for the
+    keys of every layer, owner or not (0.5.20, mem_cache/pool_host/dsa.py:DSAIndexerPoolHost).
     """
     keys, store, slots = index_keys(case.model), case.settings.store, case.slots.get("kv")
+    kept = owners if case.release.at_least("0.5.22") else layers
     pools = [
         latent_pool(
             "kv",
@@ -86,6 +88,6 @@ def sparse_pools(case: Case, layers: int, owners: int, packed: int = 0) -> list[
             draft_index_bytes=keys.device_bytes(1, slots, store.page_size),
         )
     ]
-    if owners:
-        pools.append(index_pool(keys, store, owners, slots, packed=packed))
+    if kept:
+        pools.append(index_pool(keys, store, kept, slots, packed=packed))
     return pools
