@@ -64,6 +64,11 @@ class ConfigurationError(ValueError):
         self.findings = tuple(findings)
         super().__init__("\n".join(describe(finding) for finding in self.findings))
 
+    def __reduce__(self) -> tuple[type[ConfigurationError], tuple[tuple[Finding, ...]]]:
+        # An engine hands exceptions from its ranks to the process that started them; by default the text would be
+        # given to __init__ there.
+        return type(self), (self.findings,)
+
 
 def describe(finding: Finding) -> str:
     """One finding as a line of text without its place: `HC301 size-too-small: message. help`."""

@@ -5,6 +5,9 @@ The table of faults, over threads and over gloo. Nothing asserts a time: a hang 
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import signal
 import struct
 import threading
 from collections.abc import Callable
@@ -22,7 +25,10 @@ from hicache_config.core.resolve import Offer, PoolOffer, resolve
 from hicache_config.sync import agree_over, as_group, local, report_failure, resolve_with, run_on_threads, step
 from hicache_config.sync.message import LENGTH
 from tests.sync.cases import SEED, Tampering, codes, linear_hybrid, terms, the_error, with_words
-from tests.sync.conftest import Run
+from tests.sync.conftest import KILLED, Run, run_on_processes
+
+#: Its barriers hold threads as well as forked processes.
+FORKED = multiprocessing.get_context("fork")
 
 #: Long enough for gloo on a busy machine, short enough to wait for.
 SHORT_S = 1.5
@@ -34,14 +40,14 @@ def planned(group: Any, **changes: Any) -> Plan:
     return resolve_with(ranks, SEED[ranks.rank], changes.pop("asked", terms()), **changes)
 
 
-class DiedError(Exception):
+class DiedError(RuntimeError):
     """The end of a rank, in these tests."""
 
 
 class TestRanksThatAreNotThere:
     def test_a_rank_never_comes(self, run: Run) -> None:
         """It is alive and connected, but busy elsewhere: the others wait for the timeout of the group, no longer."""
-        others_are_done = threading.Barrier(4)
+        others_are_done = FORKED.Barrier(4)
 
         def work(group: Any) -> Any:
             try:
@@ -66,6 +72,24 @@ class TestRanksThatAreNotThere:
         assert isinstance(results.pop(1), DiedError)
         assert [codes(result) for result in results] == [["HC411"]] * 3
 
+    @pytest.mark.parametrize("exchange", [0, 1], ids=["sizes", "words"])
+    def test_a_process_is_killed_at_an_exchange(self, exchange: int) -> None:
+        """By the kernel, say, for lack of memory: no exception, no farewell."""
+
+        def killed(number: int, message: bytes) -> bytes:
+            if number == exchange:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return message
+
+        def work(group: Any) -> Plan:
+            rank = as_group(group).rank
+            return planned(Tampering(group, killed) if rank == 1 else group, asked=terms(90 if rank == 2 else 100))
+
+        results = run_on_processes(3, work, timeout_s=SHORT_S)
+        assert results[1] == KILLED
+        for result in (results[0], results[2]):
+            assert codes(result) == [["HC411"], ["HC405", "HC411"]][exchange]
+
     def test_a_rank_is_late_within_the_timeout(self, run: Run) -> None:
         def work(group: Any) -> Plan:
             if as_group(group).rank == 0:
@@ -76,7 +100,7 @@ class TestRanksThatAreNotThere:
 
     def test_a_rank_is_too_late(self, run: Run) -> None:
         """Those who waited have given up, so the late one must fail too, not go on alone or wait for them."""
-        gave_up = threading.Barrier(3)
+        gave_up = FORKED.Barrier(3)
 
         def work(group: Any) -> Plan:
             if as_group(group).rank == 0:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hicache_config.sync.problems import by_value, differences, ranks_text
+from hicache_config.core.findings import ConfigurationError
+from hicache_config.sync.problems import absurd_offer, by_value, differences, ranks_text
 
 
 @pytest.mark.parametrize(
@@ -45,3 +48,9 @@ def test_many_values_are_counted() -> None:
 def test_what_a_rank_lacks_differs() -> None:
     views = {0: {"tp_size": "2", "size": "1"}, 1: {"size": "1"}}
     assert differences(views, "not given") == {"tp_size": "2 on rank 0; not given on rank 1"}
+
+
+def test_an_error_goes_from_process_to_process() -> None:
+    error = ConfigurationError([absurd_offer(2, "its ratio is nan")])
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), again.findings, str(again)) == (ConfigurationError, error.findings, str(error))
