@@ -12,6 +12,7 @@ from ..core.pools import DevicePool
 from .family import Case, FamilyPage
 from .model import refuse
 from .parallel import StageLayers
+from .speculation import algorithm_of
 from .v4_drafts import is_speculative, v4_draft_layers
 from .v4_layout import LATENT, ROPE, Layouts, index_token_bytes, layouts
 
@@ -188,6 +189,30 @@ def _check(case: Case) -> None:
             "not known here",
             "Leave it off, or give the pools themselves with --pools.",
         )
+    if model.model_type.startswith("deepseek_v41"):
+        _check_v41(case)
+
+
+def _check_v41(case: Case) -> None:
+    """Refuse what V4.1 does not have (0.5.23, deepseek_v4_hook.py:validate_deepseek_v41_features)."""
+    args = case.args
+    refused = (
+        (f"--pp-size {args.pp_size}", args.pp_size > 1, "Write --pp-size 1."),
+        (
+            f"--speculative-algorithm {args.speculative_algorithm}",
+            algorithm_of(case) not in {"", "DSPARK"},
+            "Write --speculative-algorithm DSPARK, or leave it out.",
+        ),
+        ("--enable-hisparse", args.enable_hisparse, "Leave --enable-hisparse out."),
+        (
+            "--enable-two-batch-overlap",
+            bool(args.others.get("enable_two_batch_overlap")),
+            "Leave --enable-two-batch-overlap out.",
+        ),
+    )
+    for what, asked, help in refused:
+        if asked:
+            raise refuse("HC628", "v41-refuses", f"{what} is refused for DeepSeek V4.1", help)
 
 
 def _needs(what: str, needed: str, have: str) -> Exception:
