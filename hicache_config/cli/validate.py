@@ -31,5 +31,5 @@ def command(ctx: click.Context, /, sources: tuple[str, ...], output: str, **valu
 
     options = to_options(values)
     report = validate(documents_of(ctx, sources, options), options)
-    print_report(report, output, quiet=values["quiet"], color=not values["no_color"])
+    print_report(report, output, quiet=values["quiet"], color=not values["no_color"], strict=values["strict"])
     ctx.exit(2 if report.is_broken else 1 if report.fails(strict=values["strict"]) else 0)

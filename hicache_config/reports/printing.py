@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from .planned import PlanReport
 from .report import Report
-
-Writer = Callable[[Report], str]
 
 
 def to_json(value: Any) -> str:
@@ -18,14 +15,31 @@ def to_json(value: Any) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def print_report(report: Report, form: str, *, quiet: bool = False, color: bool = True) -> None:
-    """Print what `validate` found."""
+def print_report(report: Report, form: str, *, quiet: bool = False, color: bool = True, strict: bool = False) -> None:
+    """Print what `validate` found, as text, json, sarif, github or junit; `quiet` leaves out what is no error."""
+    if quiet:
+        report = report.errors_only()
+    sys.stdout.write(_written(report, form, quiet=quiet, color=color, strict=strict))
+
+
+def _written(report: Report, form: str, *, quiet: bool, color: bool, strict: bool) -> str:
     if form == "json":
-        sys.stdout.write(to_json(report.as_dict()))
-        return
+        return to_json(report.as_dict())
+    if form == "sarif":
+        from .sarif import sarif
+
+        return to_json(sarif(report))
+    if form == "github":
+        from .github import github
+
+        return github(report)
+    if form == "junit":
+        from .junit import junit
+
+        return junit(report, strict=strict)
     from .text import report_text
 
-    sys.stdout.write(report_text(report, quiet=quiet, color=color))
+    return report_text(report, quiet=quiet, color=color)
 
 
 def print_plan(

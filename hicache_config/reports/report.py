@@ -6,7 +6,7 @@ Must not import anything above this floor.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..arguments.given import Place
@@ -100,6 +100,14 @@ class Report:
     def is_broken(self) -> bool:
         """Whether there is a source of which nothing could be parsed."""
         return any(source.is_broken for source in self.sources)
+
+    def errors_only(self) -> Report:
+        """The same report without warnings and notes."""
+        sources = tuple(
+            replace(source, findings=tuple(each for each in source.findings if each.finding.severity == "error"))
+            for source in self.sources
+        )
+        return replace(self, sources=sources)
 
     def fails(self, *, strict: bool = False) -> bool:
         """Whether a finding is at or above the failing level: an error, or with `strict` a warning."""
