@@ -38,7 +38,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
     monkeypatch.setitem(sys.modules, "sglang.srt.runtime_context", context)
     monkeypatch.setattr(building, "installed_sglang", lambda: "0.5.23")
-    monkeypatch.setattr(building, "_world", lambda parallel: parallel.world_group)
+    monkeypatch.setattr(building, "world_group", lambda parallel: parallel.world_group)
     monkeypatch.setattr(building, "_rank", lambda: _here.process.pp_rank)
 
 

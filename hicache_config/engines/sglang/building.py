@@ -26,6 +26,7 @@ from .host_pools import BuiltPool, built_pools, differ, differences
 from .modes import VARIABLE, Mode, read_mode
 from .texts import beyond_size, built_line, planned_line
 from .versions import installed_sglang
+from .world import world_group
 
 #: Findings that a size is no total here, not that the start must end: all ranks go on with SGLang's own sizes.
 FALLBACK = frozenset({"HC453"})
@@ -94,7 +95,7 @@ def _agree(ctx: Any, mode: Mode, draft_plan: Any) -> Plan | None:
 
     try:
         plan = resolve_with(
-            _world(parallel),
+            world_group(parallel),
             stage,
             terms,
             stage_index=parallel.pp_rank,
@@ -131,22 +132,12 @@ def _must_have_ratio(plan: Plan, mode: Mode) -> None:
         )
 
 
-def _world(parallel: Any) -> Any:
-    """The CPU group of all ranks of this replica: an error then reaches tensor ranks too. None for a single rank."""
-    import torch
-
-    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
-        return None
-    world = parallel.world_group
-    return world.cpu_group if world.world_size > 1 else None
-
-
 def _rank() -> int:
     """This process's place among all ranks of the replica."""
     from sglang.srt.runtime_context import get_parallel
 
-    world = _world(get_parallel())
-    return 0 if world is None else int(world.rank())
+    world = world_group(get_parallel())
+    return 0 if world is None else world.rank()
 
 
 def _situation(ctx: Any, draft_plan: Any, release: Release) -> Situation:
