@@ -30,7 +30,9 @@ def write(path: Path, header: dict[str, Any], entries: Iterable[Entry]) -> None:
     first = {"kind": KIND, "version": VERSION, **header, "cases": len(ordered)}
     lines = (json.dumps(line, separators=(",", ":"), allow_nan=False) for line in [first, *ordered])
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    part = path.with_suffix(".part")
+    part.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    part.replace(path)
 
 
 def files(what: str = "") -> list[Path]:
