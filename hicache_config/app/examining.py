@@ -71,7 +71,7 @@ def examine(engine: Engine, form: str, options: Options) -> Examined:
     slots = _device_slots(options, engine)
     model, pipeline, problems = _pipeline(options, args, release, environment, slots)
     model_name = None if model is None else model.name
-    traits = traits_of(model, args)
+    traits = traits_of(model, args, options.gpu)
     findings += problems
     stages = pipeline.stages if pipeline is not None else ()
     if options.pools is not None:
