@@ -6,6 +6,8 @@ above this floor.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..arguments import ServerArgs
 from ..core.findings import Finding, has_errors
 from ..core.pools import DevicePool, Stage
@@ -21,6 +23,7 @@ from .model import Model, RefusedError
 from .parallel import Parallel, StageLayers, split_layers
 from .pipeline import Pipeline, Question
 from .settle import Settings, settle
+from .speculative_numbers import fill_in
 from .states import NEMOTRON_H, nemotron_layers
 
 
@@ -37,6 +40,8 @@ def _pipeline(model: Model, args: ServerArgs, question: Question) -> Pipeline:
     gpu = Gpu.of(question.gpu)
     parallel = Parallel.of(args)
     settings = settle(model, model_class, args, gpu, question.environment)
+    args, numbers = fill_in(model, args)
+    settings = replace(settings, changed={**settings.changed, **numbers})
     case = Case(
         model=model,
         model_class=model_class,

@@ -14,6 +14,7 @@ from .family import Case, FamilyPage
 from .packed import packed_layers
 from .parallel import StageLayers
 from .pieces import Drafting, Heads, State, heads_pool, latent_pool, replay_bytes, state_pool
+from .speculative_numbers import REQUESTS
 from .states import Linear as LinearLayers
 from .states import linear_reader, state_types
 
@@ -80,15 +81,11 @@ def _requests(case: Case, states: int | None) -> int:
 
     Source: 0.5.23, kv_cache_configurator.py:resolve_max_num_reqs and _calculate_mamba_ratio.
     """
-    limit = (case.args.max_running_requests or DEFAULT_SPECULATIVE_REQUESTS) // case.parallel.attention_dp
+    limit = (case.args.max_running_requests or REQUESTS) // case.parallel.attention_dp
     limit = max(1, limit)
     if "kv" in case.slots:
         limit = min(limit, case.slots["kv"] // 2)
     return limit if states is None else min(limit, states // states_of_a_request(case))
-
-
-#: SGLang's --max-running-requests with speculative decoding where none is given (0.5.23, speculative_hook.py).
-DEFAULT_SPECULATIVE_REQUESTS = 48
 
 
 def states_of_a_request(case: Case) -> int:
