@@ -92,11 +92,26 @@ def test_activation_loads_only_what_registers_hooks(sglang_python: Callable[[str
     ours = {name for name in loaded if name.startswith("hicache_config")}
     assert ours <= {
         "hicache_config", "hicache_config.core", "hicache_config.core.findings", "hicache_config.core.releases",
-        "hicache_config.core.units", "hicache_config.core.capacity", "hicache_config.core.pools",
-        "hicache_config.core.plan", "hicache_config.core.agree", "hicache_config.core.resolve",
-        "hicache_config.core.terms", "hicache_config.engines", "hicache_config.engines.sglang",
-        "hicache_config.engines.sglang.hooks", "hicache_config.engines.sglang.host_pools",
+        "hicache_config.engines", "hicache_config.engines.sglang", "hicache_config.engines.sglang.hooks",
         "hicache_config.engines.sglang.modes", "hicache_config.engines.sglang.starting",
-        "hicache_config.engines.sglang.texts", "hicache_config.engines.sglang.versions",
+        "hicache_config.engines.sglang.versions",
     }  # fmt: skip
     assert not [name for name in loaded if name.startswith("sglang.srt.mem_cache")]
+
+
+DOCTOR = """
+import json
+from hicache_config import doctor
+print(json.dumps(doctor.examine().as_dict()))
+"""
+
+
+@pytest.mark.parametrize("release", ["0.5.23", "0.5.20"])
+def test_doctor_finds_the_plugin_and_its_hooks(
+    sglang_python: Callable[[str], Path], tmp_path: Path, release: str
+) -> None:
+    done = launch(sglang_python(release), tmp_path, ["-W", "ignore", "-c", DOCTOR], mode="enforce")
+    report = json.loads(done.stdout.splitlines()[-1])
+    states = {check["name"]: check["state"] for check in report["checks"]}
+    assert report["sglang"] == release
+    assert (states["SGLang"], states["plugin"], states["hooks"]) == ("ok", "ok", "ok")

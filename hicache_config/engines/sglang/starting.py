@@ -16,7 +16,6 @@ from typing import Any
 from ...core.findings import ConfigurationError, Finding, describe, has_errors
 from . import logger
 from .modes import VARIABLE, Mode, ModeError, read_mode
-from .texts import refusal
 from .versions import ENFORCED, installed_sglang, is_enforced
 
 #: Arguments that make SGLang build host pools, or read a hicache argument.
@@ -71,6 +70,8 @@ def stop(findings: Sequence[Finding]) -> None:
     """End the start with all findings: a normal exception for a program, a text alone on a command line."""
     worst_first = sorted(findings, key=lambda finding: finding.severity != "error")
     if on_command_line():
+        from .texts import refusal
+
         raise SystemExit(refusal(finding for finding in worst_first if finding.severity != "note"))
     raise ConfigurationError(finding for finding in worst_first if finding.severity == "error")
 

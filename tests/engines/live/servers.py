@@ -88,7 +88,7 @@ def start(
     *,
     command: Sequence[str] = ("-m", "sglang.launch_server"),
     ours: bool = True,
-    timeout_s: float = 600,
+    timeout_s: float = 1200,
 ) -> Run:
     """Start a server, wait until it is ready or ends, stop it, and return what it printed."""
     log = folder / f"server-{time.monotonic_ns()}.log"
