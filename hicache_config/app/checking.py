@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ..arguments import Given
@@ -11,14 +14,41 @@ from ..sources.document import Document, Engine
 from .comparing import compare
 from .examining import Examined, examine, placed
 from .options import Options
+from .suppressing import Suppressions
+
+#: From so many sources on, checking them in several processes pays for starting these.
+_MANY = 64
 
 
-def validate(documents: Iterable[Document], options: Options | None = None) -> Report:
-    """Check every engine of every document. Raises OptionsError for options that can't be used."""
+def validate(
+    documents: Iterable[Document], options: Options | None = None, *, progress: Callable[[int, int], None] | None = None
+) -> Report:
+    """Check every engine of every document. Raises OptionsError for options that can't be used.
+
+    Many documents are checked in several processes. `progress` is told how many are done, and of how many.
+    """
     options = options or Options()
     release = options.release()
-    entries = [entry for document in documents for entry in check_document(document, options)]
+    known = list(documents)
+    entries: list[SourceReport] = []
+    for done, found in enumerate(_checked(known, options), 1):
+        entries += found
+        if progress is not None:
+            progress(done, len(known))
     return Report(release.name, tuple(entries))
+
+
+def _checked(documents: Sequence[Document], options: Options) -> Iterator[list[SourceReport]]:
+    """The entries of each document, in order."""
+    processes = min(os.cpu_count() or 1, 8)
+    if len(documents) < _MANY or processes == 1:
+        yield from (check_document(document, options) for document in documents)
+        return
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(partial(check_document, options=options), documents, chunksize=8)
 
 
 def check(
@@ -44,10 +74,14 @@ def check_document(document: Document, options: Options) -> list[SourceReport]:
         return [
             SourceReport(document.source, document.format, findings=in_order(notes), text=document.text, is_broken=True)
         ]
-    return [_entry(document, index, options) for index in range(len(document.engines))]
+    suppressions = Suppressions.of(document)
+    entries = [_entry(document, index, options, suppressions) for index in range(len(document.engines))]
+    complaints = [each for each in suppressions.complaints() if options.wants(each.finding.code)]
+    entries[0] = replace(entries[0], findings=in_order((*entries[0].findings, *complaints)))
+    return entries
 
 
-def _entry(document: Document, index: int, options: Options) -> SourceReport:
+def _entry(document: Document, index: int, options: Options, suppressions: Suppressions) -> SourceReport:
     engine = document.engines[index]
     examined = examine(engine, document.format, options)
     # Notes of the whole document belong to its first engine, so that each is counted once.
@@ -62,7 +96,7 @@ def _entry(document: Document, index: int, options: Options) -> SourceReport:
         engine=engine.name,
         resolved=resolved_of(examined),
         skipped=examined.skipped,
-        findings=placed(whole, examined, extra, options),
+        findings=placed(whole, examined, extra, options, suppressions),
         text=document.text,
     )
 

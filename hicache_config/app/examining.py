@@ -31,6 +31,7 @@ from ..sources.document import Document, Engine, Noted
 from .memory import allowance_of
 from .options import Options
 from .pools_file import read_pools
+from .suppressing import Suppressions
 
 #: Formats whose keys are not all arguments.
 _MIXED_FORMATS = ("server-info", "log")
@@ -127,8 +128,17 @@ def examine(engine: Engine, form: str, options: Options) -> Examined:
     )
 
 
-def placed(document: Document, examined: Examined, extra: Sequence[Finding], options: Options) -> tuple[Placed, ...]:
-    """The findings of an engine at their places in the document, those that the options want, in order, each once."""
+def placed(
+    document: Document,
+    examined: Examined,
+    extra: Sequence[Finding],
+    options: Options,
+    suppressions: Suppressions | None = None,
+) -> tuple[Placed, ...]:
+    """The findings of an engine at their places in the document, in order, each once.
+
+    Those that the options do not want, or that a comment in the source answers, are left out.
+    """
     found = [Placed(finding, place_of(finding, examined)) for finding in (*examined.findings, *extra)]
     found += [Placed(noted.finding, noted.place) for noted in (*examined.notes, *document.notes)]
     once = {
@@ -136,7 +146,8 @@ def placed(document: Document, examined: Examined, extra: Sequence[Finding], opt
         for each in found
         if options.wants(each.finding.code)
     }
-    return in_order(tuple(once.values()))
+    answered = Suppressions.of(document) if suppressions is None else suppressions
+    return in_order(answered.apply(once.values()))
 
 
 def place_of(finding: Finding, examined: Examined) -> Place | None:

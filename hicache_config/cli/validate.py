@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .options import SourceCommand, documents_of, shared_options, to_options
+from .progress import progress_bar
 
 if TYPE_CHECKING:
     from ..app.options import Options
@@ -41,7 +42,8 @@ def command(ctx: click.Context, /, sources: tuple[str, ...], output: str, fix: b
         ctx.exit(_show(documents, options))
     if fix:
         documents = _write(documents, options)
-    report = validate(documents, options)
+    with progress_bar(len(documents)) as progress:
+        report = validate(documents, options, progress=progress)
     print_report(report, output, quiet=values["quiet"], color=not values["no_color"], strict=values["strict"])
     ctx.exit(2 if report.is_broken else 1 if report.fails(strict=values["strict"]) else 0)
 
