@@ -141,6 +141,11 @@ def _assumptions(case: Case) -> tuple[str, ...]:
             f"the device is taken to hold --max-total-tokens {case.args.max_total_tokens:,} KV slots; SGLang uses "
             "fewer when GPU memory does not hold as many"
         )
+    if case.settings.sliding and "kv" in case.slots and "swa" not in case.slots:
+        texts.append(
+            "device slots of the sliding window are not known: SGLang sizes them by requests here; give them with "
+            "--swa-full-tokens-ratio or as device slots"
+        )
     if case.parallel.stages > 1 and not case.model_class.tells_layers:
         texts.append(
             f"{case.model_class.name} does not tell its pools which layers a stage has, so the pools of every stage "

@@ -12,6 +12,7 @@ from ..core.capacity import Capacity, DeviceRatio, HostFraction
 from ..core.pools import DevicePool
 from .attention import is_latent
 from .family import Case
+from .given import given
 from .minimax_settings import ARCHITECTURES as M3_ARCHITECTURES
 from .model import Model, refuse
 from .states import linear_reader
@@ -102,9 +103,7 @@ def retraction_backup(case: Case) -> str:
         return "host_pool"
     if args.disaggregation_decode_retraction_backup is not None:
         return args.disaggregation_decode_retraction_backup
-    preemption = bool(args.others.get("enable_priority_scheduling")) and not args.others.get(
-        "disable_priority_preemption"
-    )
+    preemption = given(args, "enable_priority_scheduling") and not given(args, "disable_priority_preemption")
     busy = args.disaggregation_decode_enable_radix_cache or args.disaggregation_decode_enable_offload_kvcache
     allowed = not busy and not preemption and case.parallel.decode_cp == 1
     return "host_pool" if allowed and _has_plain_pools(case) else "cpu_tensor"

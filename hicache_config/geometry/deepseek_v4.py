@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from ..core.pools import DevicePool
 from .family import Case, FamilyPage
+from .given import given
 from .model import refuse
 from .parallel import StageLayers
 from .speculation import algorithm_of
@@ -83,7 +84,7 @@ def _compressed(case: Case, arranged: Layouts, ratio: int, count: int) -> list[D
     name = f"deepseek_v4_c{ratio}"
     pools = [_paged(case, name, "kv", arranged.of_ratio(ratio).page_bytes(tokens) * count)]
     if ratio != 128:
-        four_bits = ratio in (1, 2) or bool(case.args.others.get("enable_deepseek_v4_fp4_indexer"))
+        four_bits = ratio in (1, 2) or bool(given(case.args, "enable_deepseek_v4_fp4_indexer"))
         keys = tokens * index_token_bytes(case.model.integer("index_head_dim"), four_bits)
         pools.append(_paged(case, f"{name}_indexer", "kv", keys * count))
     return pools
@@ -142,7 +143,7 @@ def owners(case: Case, stage: StageLayers) -> Mapping[int, Sequence[int]]:
 
 def attention_backend(case: Case) -> str:
     """--dsv4-attn-backend as SGLang settles it (0.5.23, deepseek_v4_hook.py:_default_dsv4_attention_backend)."""
-    asked = case.args.others.get("dsv4_attn_backend", "auto")
+    asked = given(case.args, "dsv4_attn_backend", "auto")
     if asked != "auto":
         return str(asked)
     mode = case.question.environment.get("SGLANG_DSV4_KV_LAYOUT")
@@ -159,19 +160,19 @@ def attention_backend(case: Case) -> str:
 
 def _check(case: Case) -> None:
     """Refuse what SGLang refuses for V4 before or while it builds the pools."""
-    model, others, gpu = case.model, case.args.others, case.settings.gpu
+    model, args, gpu = case.model, case.args, case.settings.gpu
     if model.integer("head_dim") != LATENT:
         raise model.wrong("head_dim", model.get("head_dim"), f"{LATENT}, the width of V4's latent")
     if model.integer("qk_rope_head_dim") != ROPE:
         raise model.wrong("qk_rope_head_dim", model.get("qk_rope_head_dim"), f"{ROPE}, as V4's rows have it")
-    backend = others.get("dsv4_attn_backend", "auto")
+    backend = given(args, "dsv4_attn_backend", "auto")
     if backend == "trtllm" and not gpu.is_sm100:
         raise _needs("--dsv4-attn-backend trtllm", "sm100 or sm103", gpu.name)
     if backend == "flashmla_mega" and not (gpu.is_sm100 and model.model_type.startswith("deepseek_v41")):
         raise _needs(
             "--dsv4-attn-backend flashmla_mega", "DeepSeek V4.1 on sm100 or sm103", f"{model.shown}, {gpu.name}"
         )
-    if others.get("enable_deepseek_v4_fp4_indexer") and not (gpu.is_sm100 or gpu.name in {"sm120", "sm121"}):
+    if given(args, "enable_deepseek_v4_fp4_indexer") and not (gpu.is_sm100 or gpu.name in {"sm120", "sm121"}):
         raise _needs("--enable-deepseek-v4-fp4-indexer", "sm100 or sm120", gpu.name)
     if gpu.major == 12 and case.is_on("SGLANG_OPT_SM120_DIRECT_SWA_KV"):
         raise refuse(
@@ -181,7 +182,7 @@ def _check(case: Case) -> None:
             "stops when it builds the host pools",
             "Unset SGLANG_OPT_SM120_DIRECT_SWA_KV.",
         )
-    if others.get("enable_encoder_swa_bounded_replay"):
+    if given(args, "enable_encoder_swa_bounded_replay"):
         raise refuse(
             "HC623",
             "v4-encoder-replay",
@@ -206,7 +207,7 @@ def _check_v41(case: Case) -> None:
         ("--enable-hisparse", args.enable_hisparse, "Leave --enable-hisparse out."),
         (
             "--enable-two-batch-overlap",
-            bool(args.others.get("enable_two_batch_overlap")),
+            bool(given(args, "enable_two_batch_overlap")),
             "Leave --enable-two-batch-overlap out.",
         ),
     )

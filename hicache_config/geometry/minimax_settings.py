@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..arguments import ServerArgs
+from .given import given
 from .gpu import Gpu
 from .model import Model, refuse
 
@@ -24,7 +25,7 @@ def is_four_bit(model: Model, args: ServerArgs) -> bool:
     """Whether the checkpoint has 4-bit experts, which SGLang serves by a stack of its own."""
     if model.architecture not in ARCHITECTURES:
         return False
-    asked = args.others.get("quantization")
+    asked = given(args, "quantization")
     if asked is not None:
         return bool(asked == FOUR_BIT)
     section = model.get("quantization_config")
