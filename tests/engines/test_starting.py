@@ -153,6 +153,15 @@ def test_a_size_of_another_kind_is_left_to_the_rules(size: Any) -> None:
     assert not unenforceable({"use_ray": True, "hicache_size": size}, Mode.ENFORCE)
 
 
+@pytest.mark.parametrize(("pages", "told"), [("1GB", True), ("2mb", True), ("4KB", False)])
+def test_huge_pages_are_told_since_they_round_buffers_up(
+    monkeypatch: pytest.MonkeyPatch, pages: str, told: bool
+) -> None:
+    monkeypatch.setenv("SGLANG_HUGEPAGE_SIZE", pages)
+    found = unenforceable({"hicache_size": 10}, Mode.ENFORCE)
+    assert [(finding.code, finding.severity) for finding in found] == [("HC452", "warning")] * told
+
+
 ERROR = Finding("HC103", "out-of-range", "error", "too small", "Write 1.", argument="hicache_size")
 WARNING = Finding("HC203", "rewritten", "warning", "is rewritten", argument="hicache_io_backend")
 

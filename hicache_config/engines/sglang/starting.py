@@ -171,12 +171,17 @@ def unenforceable(given: Mapping[str, Any], mode: Mode) -> list[Finding]:
     size = given.get("hicache_size", 0)
     if mode is not Mode.ENFORCE or not isinstance(size, (int, float)) or not size > 0:
         return []
-    found = []
+    found: list[Finding] = []
 
     def refuse(argument: str, what: str) -> None:
         help_ = f"Leave it out, or start with {VARIABLE}={Mode.CHECK.value}."
         found.append(Finding("HC451", "size-can-not-be-enforced", "error", what, help_, argument=argument))
 
+    pages = os.environ.get("SGLANG_HUGEPAGE_SIZE", "").strip()
+    if pages.upper() in ("2MB", "1GB"):
+        what = f"SGLANG_HUGEPAGE_SIZE={pages}: each host buffer is mapped in whole huge pages, by up to one beyond it"
+        help_ = "Leave a page of room for each buffer (two a KV pool at most, three for Mamba states)."
+        found.append(Finding("HC452", "huge-pages-round-up", "warning", what, help_, argument="hicache_size"))
     if given.get("use_ray"):
         refuse("use_ray", "Ray's scheduler actors load no plugins, so --hicache-size would not be a total in them")
     if given.get("disaggregation_decode_enable_offload_kvcache"):

@@ -74,6 +74,7 @@ CASES += [
 ]
 BY_ID = {case.id: case for case in CASES}
 
+_CODE = re.compile(r"\bHC\d{3} ")
 _NOISE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|pid=\d+|/tmp/\S+|[\d.]+ ?(?:s|GB|ms)\b|port=\d+")
 
 
@@ -90,9 +91,8 @@ def run(case: Case, python: Path, folder: Path) -> dict[str, Any]:
         "code": result.code,
         "seconds": round(result.seconds),
         "stages": result.pools(),
-        "planned": result.words("hicache-config (", "pages"),
-        "said": result.words("hicache-config"),
-        "errors": [line for line in result.words("Error") if "hicache" in line.lower() or "HC" in line][:4],
+        "said": [line for line in result.words("") if "hicache-config" in line or _CODE.search(line)],
+        "end": [] if result.ready else result.words("")[-12:],
         "syncs": len(result.lines("Sync fixed-size HiCache")),
         "lines": [_NOISE.sub("~", line) for line in result.words("ierarchical") + result.words("HiCache")],
     }
