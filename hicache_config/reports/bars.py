@@ -48,6 +48,14 @@ def bar_lines(stage: StagePlan) -> Iterator[Line]:
     yield (("  ", ""), *legend)
 
 
+def node_bar(used: int, room: int) -> Iterator[Line]:
+    """The bar of a node: what its ranks take of the room that the host has for them, in bytes per node."""
+    whole = max(used, room)
+    filled = _columns(used, whole)
+    pieces = [("█" * filled, "blue"), (UNUSED * (WIDTH - filled), "dim")]
+    yield (("  ", ""), *_with_limit(pieces, _columns(room, whole)), (" the host", ""))
+
+
 def _columns(part: int, whole: int) -> int:
     """Columns of a part, rounded to nearest."""
     return (part * WIDTH * 2 + whole) // (whole * 2)

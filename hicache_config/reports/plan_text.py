@@ -6,17 +6,21 @@ Must not import anything above this floor.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 
 from ..core.capacity import DeviceRatio, HostFraction, TotalSize
 from ..core.plan import HostPoolSize, Plan, StagePlan
-from ..core.units import format_gb, format_gib
-from .bars import bar_lines
+from ..core.units import RESERVE_BYTES, format_bytes, format_gb, format_gib
+from .bars import bar_lines, node_bar
 from .planned import PlanReport
 from .screen import Line, plain, render, wants_color
 from .text import finding_lines
 
-_LABEL = 12
+_LABEL = 11
+_WIDTH = 80
+#: Below half a thousandth of a GB an amount would be printed as 0.000 GB.
+_SMALL = 500_000
 
 
 def plan_text(report: PlanReport, *, explain: bool = False, quiet: bool = False, color: bool = True) -> str:
@@ -47,27 +51,32 @@ def _lines(report: PlanReport, *, explain: bool, quiet: bool) -> Iterator[Line]:
             yield from _wrapped(f"- {text}", indent=2)
 
 
-def _field(label: str, text: str) -> Line:
-    return ((f"{label:<{_LABEL}}", "bold"), (text, ""))
+def _field(label: str, text: str) -> Iterator[Line]:
+    """A label and its text, broken into lines of 80 columns."""
+    pieces = textwrap.wrap(text, _WIDTH - _LABEL) or [""]
+    for number, piece in enumerate(pieces):
+        yield ((f"{'' if number else label:<{_LABEL}}", "bold"), (piece, ""))
 
 
 def _head(report: PlanReport) -> Iterator[Line]:
     plan = report.plan
     meaning = "what it allocates" if plan.terms.accounting == "sglang" else "never more than the size on a rank"
-    yield _field(
+    yield from _field(
         "plan", f"SGLang {plan.terms.release.name}, {report.gpu}, accounting {plan.terms.accounting}: {meaning}"
     )
     if report.model:
-        yield _field("model", f"{report.model} ({report.family})")
+        yield from _field("model", f"{report.model} ({report.family})")
     capacity = plan.terms.capacity
     if isinstance(capacity, TotalSize):
-        yield _field("asked", f"a size of {capacity.size_gb:g} GB per rank ({format_gib(capacity.bytes)})")
+        yield from _field("asked", f"a size of {capacity.size_gb:g} GB per rank ({format_gib(capacity.bytes)})")
     elif isinstance(capacity, DeviceRatio):
-        yield _field("asked", f"a ratio of {capacity.ratio:g} host slots per device slot")
+        yield from _field("asked", f"a ratio of {capacity.ratio:g} host slots per device slot")
     elif isinstance(capacity, HostFraction):
-        yield _field("asked", f"at most {capacity.fraction:g} of the host's memory, and a ratio of {capacity.ratio:g}")
+        yield from _field(
+            "asked", f"at most {capacity.fraction:g} of the host's memory, and a ratio of {capacity.ratio:g}"
+        )
     if plan.ratio is not None and not isinstance(capacity, DeviceRatio):
-        yield _field("ratio", f"{plan.ratio!r} makes exactly these pages")
+        yield from _field("ratio", f"{plan.ratio!r} makes exactly these pages")
 
 
 def _alike(stages: Sequence[StagePlan]) -> list[list[StagePlan]]:
@@ -87,11 +96,14 @@ def _stage(stages: Sequence[StagePlan], *, explain: bool) -> Iterator[Line]:
     layers = "" if stage.layers is None else f", {stage.layers} layers"
     each = "" if len(stages) == 1 else " each"
     yield ((f"{numbers}{layers}{each}: per rank", "bold underline"),)
-    yield ((f"  {'pool':<22}{'slots':>14}{'pages':>12}{'bytes a slot':>14}{'GB':>10}  ", "dim"),)
+    yield ((f"  {'pool':<18}{'slots':>13}{'pages':>12}{'bytes/slot':>12}{'GB':>10}", "dim"),)
     for pool in stage.pools:
         yield from _pool(pool, explain=explain)
     total = "not known" if stage.bytes is None else f"{_gb(stage.bytes):>10}"
-    yield ((f"  {'all host pools':<62}", "bold"), (total, "bold"), (f"  {_balance(stage)}", ""))
+    yield ((f"  {'all host pools':<55}", "bold"), (total, "bold"))
+    balance = _balance(stage)
+    if balance:
+        yield plain(f"  {balance}")
     yield from bar_lines(stage)
 
 
@@ -101,24 +113,31 @@ def _pool(pool: HostPoolSize, *, explain: bool) -> Iterator[Line]:
     row = "by page" if pool.bytes_per_slot is None else f"{pool.bytes_per_slot:,}"
     bytes_ = "" if pool.bytes is None else _gb(pool.bytes)
     name = pool.name if pool.follows is None else f"  {pool.name}"
-    where = {True: "in the size", False: "on top of the size", None: ""}[pool.inside_size]
-    yield ((f"  {name:<22}{slots:>14}{pages:>12}{row:>14}{bytes_:>10}  {where}", ""),)
+    where = {True: "in the size", False: "on top", None: ""}[pool.inside_size]
+    yield ((f"  {name:<18}{slots:>13}{pages:>12}{row:>12}{bytes_:>10}  {where}", ""),)
     if pool.follows is None and pool.own_slots is not None and pool.slots is not None and pool.own_slots != pool.slots:
-        yield ((f"  {'':<22}{pool.own_slots:>14,}  slots alone, before the stages agreed", "dim"),)
+        yield ((f"  {'':<18}{pool.own_slots:>13,}  slots alone, before the stages agreed", "dim"),)
     if explain:
         for step in pool.trace:
-            yield ((f"      {step}", "dim"),)
+            for piece in textwrap.wrap(step, _WIDTH - 6):
+                yield ((f"      {piece}", "dim"),)
 
 
 def _gb(amount: int) -> str:
-    return format_gb(amount).removesuffix(" GB")
+    """GB without the unit, for a column that names it; what would round to nothing is shown in bytes."""
+    return format_gb(amount).removesuffix(" GB") if amount >= _SMALL or amount == 0 else f"{amount:,} B"
+
+
+def _amount(amount: int) -> str:
+    """GB, or bytes where it is too small for GB."""
+    return format_gb(amount) if amount >= _SMALL else format_bytes(amount)
 
 
 def _balance(stage: StagePlan) -> str:
     if stage.over_size_bytes:
-        return f"{format_gb(stage.over_size_bytes)} over the size"
-    if stage.unused_bytes is not None:
-        return f"{format_gb(stage.unused_bytes)} of the size unused"
+        return f"{_amount(stage.over_size_bytes)} per rank over the size"
+    if stage.unused_bytes:
+        return f"{_amount(stage.unused_bytes)} of the size unused per rank"
     return ""
 
 
@@ -135,28 +154,36 @@ def _agreement(plan: Plan) -> Iterator[Line]:
     deciders = ", ".join(map(str, plan.decided_by))
     many = len(plan.decided_by) > 1
     who = f"; stage{'s' if many else ''} {deciders} decide{'' if many else 's'}" if plan.decided_by else ""
-    yield _field("agreed", f"{' and '.join(agreed)} on every stage that has the pool{who}")
+    yield from _field("agreed", f"{' and '.join(agreed)} on every stage that has the pool{who}")
 
 
 def _nodes(report: PlanReport) -> Iterator[Line]:
     node_bytes = report.node_bytes
     if node_bytes is None:
-        yield _field("node", "not known, because a stage's bytes are not")
+        yield from _field("node", "not known, because a stage's bytes are not")
         return
+    room = None if report.available_bytes is None else max(0, report.available_bytes - RESERVE_BYTES)
     for node, bytes_ in zip(report.nodes, node_bytes, strict=True):
-        ranks = "1 rank" if node.ranks == 1 else f"{node.ranks} ranks"
-        held = ", ".join(f"{count} of stage {stage}" for stage, count in node.ranks_by_stage.items())
-        yield _field(f"node {node.node}", f"{format_gb(bytes_)} ({format_gib(bytes_)}) per node: {ranks}, {held}")
+        held = ", ".join(f"{_ranks(count)} of stage {stage}" for stage, count in node.ranks_by_stage.items())
+        yield from _field(
+            f"node {node.node}", f"{_amount(bytes_)} ({format_gib(bytes_)}) per node: {held or 'no rank'}"
+        )
+        if room:
+            yield from node_bar(bytes_, room)
     if len(node_bytes) > 1:
-        yield _field("cluster", f"{format_gb(sum(node_bytes))} ({format_gib(sum(node_bytes))})")
+        yield from _field("cluster", f"{_amount(sum(node_bytes))} ({format_gib(sum(node_bytes))})")
     if report.available_bytes is None or report.allowance_bytes is None:
         return
     verdict = "fits" if report.fits else "does not fit"
-    yield _field(
+    yield from _field(
         "host",
         f"{verdict}: {format_gb(report.available_bytes)} available per node less 10 GiB reserve; "
         f"SGLang allows {format_gb(report.allowance_bytes)} per rank",
     )
+
+
+def _ranks(count: int) -> str:
+    return "1 rank" if count == 1 else f"{count} ranks"
 
 
 def _side_by_side(report: PlanReport) -> Iterator[Line]:
@@ -170,19 +197,15 @@ def _side_by_side(report: PlanReport) -> Iterator[Line]:
         largest = max(plan.stages, key=lambda stage: stage.bytes or 0)
         if largest.bytes is None:
             continue
-        slots = ", ".join(
-            f"{pool.slots:,} {pool.name}" for pool in largest.pools if pool.follows is None and pool.slots
-        )
-        yield plain(f"  {plan.terms.accounting:<8}{_gb(largest.bytes):>10} GB  {_balance(largest)}; {slots} slots")
+        slots = [f"{pool.slots:,} {pool.name}" for pool in largest.pools if pool.follows is None and pool.slots]
+        yield plain(f"  {plan.terms.accounting:<8}{_gb(largest.bytes):>10} GB  {_balance(largest)}")
+        yield plain(f"  {'':<8}{', '.join(slots)} slots")
     if report.plan.stock_size_gb is not None:
         size = report.plan.terms.capacity.size_gb
-        yield plain(
-            f"  to stay within {size:g} GB per rank without the plugin: --hicache-size {report.plan.stock_size_gb}"
-        )
+        yield plain(f"  to stay within {size:g} GB per rank without the plugin:")
+        yield plain(f"  --hicache-size {report.plan.stock_size_gb}")
 
 
 def _wrapped(text: str, *, indent: int) -> Iterator[Line]:
-    import textwrap
-
-    for line in textwrap.wrap(text, 78, initial_indent=" " * indent, subsequent_indent=" " * (indent + 2)):
+    for line in textwrap.wrap(text, _WIDTH, initial_indent=" " * indent, subsequent_indent=" " * (indent + 2)):
         yield plain(line)
