@@ -126,7 +126,7 @@ def _of_hybrid(model: Model, args: ServerArgs, gpu: Gpu) -> str | None:
         wanted = default_backend(model, args, gpu)
         # SGLang looks at the strategy before it settles "auto".
         named = args.mamba_radix_cache_strategy in {"extra_buffer", "extra_buffer_lazy"}
-        keeps_one_state = not named and not args.disable_radix_cache
+        keeps_one_state = not named and not _has_no_prefix_cache(args)
         if wanted == "trtllm_mha" and not (keeps_one_state and args.speculative_algorithm is None):
             return wanted
         return "triton"
@@ -145,13 +145,20 @@ def _of_hybrid(model: Model, args: ServerArgs, gpu: Gpu) -> str | None:
 
 def keeps_extra_states(model: Model, args: ServerArgs) -> bool:
     """Whether Mamba states of cached prefixes have a buffer of their own (0.5.23: _mamba_radix_cache_resolution)."""
-    if args.disable_radix_cache:
+    if _has_no_prefix_cache(args):
         return False
     if args.mamba_radix_cache_strategy != "auto":
         return args.mamba_radix_cache_strategy in {"extra_buffer", "extra_buffer_lazy"}
     wanted = not args.disable_overlap_schedule or (args.page_size or 1) > 1
     linear = args.others.get("linear_attn_backend", "triton")
     return wanted and model.architecture in _EXTRA_BUFFER and linear == "triton"
+
+
+def _has_no_prefix_cache(args: ServerArgs) -> bool:
+    """Whether the prefix cache is off; a decode server has its own switch (0.5.23, pd_disaggregation_hook.py)."""
+    if args.disaggregation_mode == "decode":
+        return not args.disaggregation_decode_enable_radix_cache
+    return args.disable_radix_cache
 
 
 def default_backend(model: Model, args: ServerArgs, gpu: Gpu) -> str:

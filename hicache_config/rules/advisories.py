@@ -15,7 +15,7 @@ ON = {"enable_hierarchical_cache": True}
 
 
 @rule(
-    "HC660",
+    "HC680",
     "size-taken-by-every-pool",
     "warning",
     until="0.5.16",
@@ -44,7 +44,7 @@ def size_taken_by_every_pool(case: Case) -> Iterator[Seen]:
 
 
 @rule(
-    "HC661",
+    "HC681",
     "stages-of-different-capacity",
     "error",
     until="0.5.14",
@@ -75,7 +75,7 @@ def stages_of_different_capacity(case: Case) -> Iterator[Seen]:
 
 
 @rule(
-    "HC662",
+    "HC682",
     "storage-in-stages",
     "warning",
     until="0.5.16",
@@ -101,7 +101,7 @@ def storage_in_stages(case: Case) -> Iterator[Seen]:
 
 
 @rule(
-    "HC663",
+    "HC683",
     "tree-without-sliding-windows",
     "error",
     until="0.5.12",
@@ -130,7 +130,7 @@ def tree_without_sliding_windows(case: Case) -> Iterator[Seen]:
 
 
 @rule(
-    "HC664",
+    "HC684",
     "host-memory-not-divided",
     "warning",
     until="0.5.18",
@@ -158,7 +158,7 @@ def host_memory_not_divided(case: Case) -> Iterator[Seen]:
 
 
 @rule(
-    "HC665",
+    "HC685",
     "tiny-pages-cost-device-memory",
     "note",
     covers=("3.4 staging",),
@@ -179,7 +179,7 @@ def tiny_pages_cost_device_memory(case: Case) -> Iterator[Seen]:
 
 
 @rule(
-    "HC666",
+    "HC686",
     "latent-rows-kept-by-every-rank",
     "note",
     covers=("1.5 replicated",),

@@ -116,7 +116,7 @@ def size_looks_like_a_total(case: Case) -> Iterator[Seen]:
     """A size that, times the ranks of a node, no machine has."""
     size = case.args.hicache_size
     ranks = max(case.args.tp_size * case.args.pp_size // max(case.args.nnodes, 1), 1)
-    if hicache(case) and case.gave("hicache_size") and ranks > 1 and size * ranks > IMPLAUSIBLE_NODE_GB:
+    if hicache(case) and case.gave("hicache_size") and ranks > 1 and size * ranks >= IMPLAUSIBLE_NODE_GB:
         yield Seen(
             "hicache_size",
             f"{flag(case, 'hicache_size', size)} is per rank: {size} GB x {ranks} ranks on a node = "

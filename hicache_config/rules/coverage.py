@@ -17,8 +17,5 @@ WITHOUT_A_RULE: Mapping[int | str, str] = {
     21: "needs the sizes of staging pools against two transfers of a window while buffers are bound; not computed here",
     37: "nothing is changed and nothing goes wrong: Mooncake with decode context parallelism keeps the layout",
     52: "about device pools alone: the layer split of a DSA cache with stages is refused whatever HiCache does",
-    69: "packed drafts that differ from their target's pool need the draft's pools; the planner reads them from "
-    "one config.json",
-    70: "a sidecar draft with more layers than its target needs both models' weights layout; none is known",
     79: "a request to a running server (PUT /hicache/storage-backend), not an argument",
 }

@@ -69,6 +69,13 @@ _page("HC019", "cut-off", "warning", "A source that ends in the middle: what is 
 
 # --- values -------------------------------------------------------------------------------------------------------
 
+_page(
+    "HC021",
+    "unused-suppression",
+    "warning",
+    "A comment `hicache: ignore` that answers no finding: it would hide a later one.",
+)
+_page("HC022", "suppression-without-reason", "warning", "A comment `hicache: ignore` that does not say why.")
 _page("HC101", "wrong-type", "error", "A value of another type. SGLang's command line refuses it; handed to its "
 "Python class it is "
       "taken as it is and fails later, or counts as something else.", {**ON, "hicache_size": "lots"}, SIZE, covers=(6,))  # fmt: skip
@@ -89,6 +96,8 @@ _page("HC107", "not-in-this-release", "error", "An argument of other SGLang rele
       {**ON, "hicache_host_memory_fraction": 0.5}, ON, settings={"sglang": "0.5.20"})  # fmt: skip
 _page("HC108", "given-twice", "warning", "The last of two spellings counts, as in argparse.",
       {**ON, "--hicache-size": "50", "hicache_size": 100}, SIZE)  # fmt: skip
+_page("HC110", "differs-between-releases", "note", "With --compare: what another SGLang release does otherwise with the same "
+      "arguments: other defaults, choices, values in the end, findings and sizes.")  # fmt: skip
 _page("HC109", "release-not-known", "warning", "A release newer than the newest known one is taken as that one.",
       settings={"sglang": "0.9.0"})  # fmt: skip
 
@@ -145,7 +154,18 @@ _page("HC412", "tensor-ranks-indivisible", "error", "Tensor ranks that the atten
       {"tp_size": 3, "attn_dp_size": 2}, {"tp_size": 4, "attn_dp_size": 2}, settings={"architecture": "LlamaForCausalLM"})  # fmt: skip
 _page("HC413", "decode-context-ranks-indivisible", "error", "Attention ranks that decode context parallelism does "
 "not divide.",
-      covers=(47,))  # fmt: skip
+      covers=(47,), late="mem_cache/pool_host/base.py:HostKVCache.__init__")  # fmt: skip
+_page("HC438", "group-missing", "error", "One stage of a pipeline is to be sized without a group to agree with the others.",
+      {"pp_size": 2}, {"pp_size": 1})  # fmt: skip
+_page(
+    "HC439",
+    "stage-count-differs",
+    "error",
+    "Pools of another number of stages than --pp-size.",
+    {"pp_size": 3},
+    {"pp_size": 4},
+)
+_page("HC416", "state-indivisible", "error", "Heads of the linear layers that the tensor ranks do not divide.")
 _page("HC414", "layer-partition-wrong", "error", "SGLANG_PP_LAYER_PARTITION with another number of stages or layers.")
 _page("HC415", "model-refuses-stages", "error", "A model class whose forward takes no tensors from another stage: "
 "SGLang says so after "
@@ -203,6 +223,9 @@ _page("HC608", "mxfp8-host-pool", "error", "A page, layout or draft that the hos
       late="mem_cache/pool_host/mha_mxfp8.py:__init__")  # fmt: skip
 _page("HC609", "model-unreadable", "error", "A config.json that can't be read.")
 _page("HC610", "model-unknown", "error", "A name that is neither a file nor in the catalogue.")
+_page("HC611", "sparse-rows-mixed", "error", "tilelang's raw fp8 rows of sparse attention beside rows with scales.")
+_page("HC612", "sliding-pool-too-small", "error", "A sliding-window pool that does not hold one request.",
+      late="model_executor/pool_configurator.py:validate_swa_pool_size")  # fmt: skip
 _page("HC619", "v4-kv-type", "error", "A KV type that DeepSeek V4's pools do not have.")
 _page("HC620", "v4-layout-refused", "error", "A storage layout of DeepSeek V4 that has no host pools.")
 _page("HC621", "v4-state-type", "error", "A type of DeepSeek V4's compression states that is not known.")
@@ -212,3 +235,62 @@ _page("HC624", "v4-needs-gpu", "error", "DeepSeek V4 on a GPU that it does not r
 _page("HC625", "v4-draft-algorithm", "error", "A speculative algorithm that DeepSeek V4 does not have.")
 _page("HC626", "v4-draft-tokens", "error", "Draft tokens beyond DeepSeek V4's ring.")
 _page("HC627", "v4-draft-not-bundled", "error", "A draft of DeepSeek V4 that its checkpoint does not have.")
+_ASSEMBLER = "mem_cache/hybrid_cache/hybrid_pool_assembler.py:build_minimax_sparse_hicache_stack"
+_DRAFTS = "mem_cache/hybrid_cache/host_pool_config.py:prepare_host_pool_config"
+_page("HC650", "index-values-without-host-pool", "error", "Sparse layers of MiniMax M3 that keep index values: its host pools hold index "
+      "keys alone. Source: SGLang 0.5.23, hybrid_pool_assembler.py.", covers=(50,), late=_ASSEMBLER)  # fmt: skip
+_page("HC651", "sparse-blocks-refuse-stages", "error", "HiCache for MiniMax M3's sparse attention runs in one pipeline stage; SGLang finds "
+      "out when the host pools are built. Source: SGLang 0.5.23, hybrid_pool_assembler.py.", {**ON, "pp_size": 2}, ON,
+      covers=(49,), settings={"architecture": "MiniMaxM3SparseForCausalLM"}, late=_ASSEMBLER)  # fmt: skip
+_page("HC652", "four-bit-needs-sparse-layers", "error", "MiniMax M3 as NVFP4 without sparse layers.", late=_ASSEMBLER)
+_page("HC653", "four-bit-page", "error", "The NVFP4 pools of MiniMax M3.1 have pages of 128; QSA, sparse attention and DeepSeek V4 need "
+      "certain pages as well, which SGLang writes itself. Source: SGLang 0.5.23, model_overrides/minimax_m3.py.", covers=(74,))  # fmt: skip
+_page("HC654", "four-bit-kv-type", "error", "MiniMax M3 as NVFP4 with another KV type than fp8_e4m3.")
+_page(
+    "HC655",
+    "stage-without-index-keys",
+    "error",
+    "A pipeline stage without a layer that owns compressed index keys.",
+    late=_ASSEMBLER,
+)
+_page("HC656", "index-type-refused", "error", "A type of compressed index keys that there is not.")
+_page("HC657", "draft-model-missing", "error", "A separate draft model that is not known, so that its pools are not.")
+_page("HC658", "draft-model-unknown", "error", "A draft model of a class that is not known.")
+_page("HC659", "draft-refuses-stages", "error", "A draft that does not run in pipeline stages.")
+_page("HC660", "packed-draft-of-several-layers", "error", "A packed draft pool holds one layer. Source: SGLang 0.5.23, "
+      "hybrid_cache/host_pool_config.py.", covers=(69,), late=_DRAFTS)  # fmt: skip
+_page("HC661", "draft-index-without-target", "error", "A draft with index keys beside a target without.", late=_DRAFTS)
+_page(
+    "HC662",
+    "packed-draft-differs",
+    "error",
+    "A packed draft whose rows differ from those of its target.",
+    covers=(69,),
+    late=_DRAFTS,
+)
+_page("HC663", "draft-longer-than-model", "error", "A sidecar draft with more layers than its target. Source: SGLang 0.5.23, "
+      "hybrid_pool_assembler.py:build_full_draft_pools.", covers=(70,),
+      late="mem_cache/hybrid_cache/hybrid_pool_assembler.py:build_full_draft_pools")  # fmt: skip
+_page(
+    "HC664",
+    "sliding-draft-without-target",
+    "error",
+    "A draft with sliding windows beside a target without.",
+    late=_DRAFTS,
+)
+_page(
+    "HC665",
+    "four-bit-needs-plain-draft",
+    "error",
+    "MiniMax M3 as NVFP4 with a draft that is not plain.",
+    late=_ASSEMBLER,
+)
+_page("HC666", "inkling-needs-a-layer-a-step", "error", "Inkling drafts with as many layers as steps.")
+_page("HC667", "offload-without-host-pool", "error", "Decode offload of a model whose pools it has no host pools for.",
+      late="disaggregation/decode_kvcache_offload_manager.py:__init__")  # fmt: skip
+_page(
+    "HC668",
+    "shared-arena-not-planned",
+    "error",
+    "Unified memory of a model with sliding windows shares one arena, which is not planned.",
+)

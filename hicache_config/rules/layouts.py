@@ -228,6 +228,31 @@ def _unfit_seen(case: Case, pool: Pool | None, kind: str, better: tuple[str, str
 
 
 @rule(
+    "HC230",
+    "io-rewritten-for-fa3",
+    "warning",
+    until="0.5.13",
+    covers=("fa3",),
+    why="Up to 0.5.13 kernel copies disturb decoding with fa3, so SGLang takes direct copies where fa3 is named as "
+    "the decode backend (and decodes with flashinfer or triton where it would take fa3 by itself). Source: the wheels "
+    "of 0.5.13 and 0.5.14, server_args.py:_resolve_io_decode_attention_compatibility.",
+    bad={**ON, "decode_attention_backend": "fa3"},
+    good={**ON, "decode_attention_backend": "flashinfer"},
+)
+def io_rewritten_for_fa3(case: Case) -> Iterator[Seen]:
+    """Direct copies because of fa3 decoding."""
+    for rewrite in case.resolution.rewrites:
+        if "fa3" in rewrite.rules:
+            yield Seen(
+                rewrite.argument if case.gave(rewrite.argument) else "decode_attention_backend",
+                f"{flag(case, rewrite.argument, rewrite.asked)} becomes {rewrite.gets}: {rewrite.why}",
+                f"Write {flag(case, 'hicache_io_backend', 'direct')}, another decode backend, or run 0.5.14 or later.",
+                asked=rewrite.asked,
+                gets=rewrite.gets,
+            )
+
+
+@rule(
     "HC231",
     "kernel-ascend-without-an-npu",
     "warning",

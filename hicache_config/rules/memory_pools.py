@@ -44,6 +44,14 @@ def unified_memory_excludes(case: Case) -> Iterator[Seen]:
             yield excluded(case, other, "enable_unified_memory", why, "Take one of the two out.")
     if mode(case) != "null":
         yield from _unified_pair(case)
+    traits = case.traits
+    own = case.resolved("attention_backend") in (None, "dsa", "nsa", "dsv4")
+    if traits is not None and (traits.sparse or traits.v4) and own:
+        yield Seen(
+            "enable_unified_memory",
+            f"the attention kernels of {traits.architecture} cannot read unified memory",
+            f"Take {flag(case, 'enable_unified_memory')} out.",
+        )
     algorithm = str(case.raw("speculative_algorithm") or "").upper()
     algorithm = "EAGLE" if algorithm == "NEXTN" else algorithm
     if algorithm and algorithm not in _UNIFIED_ALGORITHMS:
@@ -67,6 +75,18 @@ def unified_memory_excludes(case: Case) -> Iterator[Seen]:
 
 
 def _unified_pair(case: Case) -> Iterator[Seen]:
+    transfer = case.raw("disaggregation_transfer_backend")
+    if transfer not in ("mooncake", "mooncake_tcp"):
+        yield Seen(
+            "disaggregation_transfer_backend",
+            f"{flag(case, 'disaggregation_transfer_backend', transfer)} cannot send the pages of unified memory",
+            "Write mooncake, which sends whole pages, and draft nothing.",
+            asked=transfer,
+        )
+    elif case.raw("speculative_algorithm") is not None:
+        yield excluded(
+            case, "speculative_algorithm", "enable_unified_memory", "Mooncake sends no drafts", "Take one out."
+        )
     if case.raw("pp_size") > 1:
         yield Seen(
             "pp_size",
@@ -175,6 +195,7 @@ def tlru_needs_the_unified_tree(case: Case) -> Iterator[Seen]:
     bad={**ON, "kv_cache_dtype": "fp4_mx_block16"},
     good={**ON, "kv_cache_dtype": "fp8_e4m3"},
     late="mem_cache/pool_host/mha.py:__init__",
+    said_by=("HC605",),
 )
 def fp4_has_no_host_pool(case: Case) -> Iterator[Seen]:
     """FP4 rows with HiCache."""
@@ -204,6 +225,7 @@ def fp4_has_no_host_pool(case: Case) -> Iterator[Seen]:
     good={**ON, "kv_cache_dtype": "mxfp8", "page_size": 128},
     settings={"gpu": "sm100"},
     late="mem_cache/pool_host/mha_mxfp8.py:__init__",
+    said_by=("HC606", "HC608"),
 )
 def mxfp8_and_host_pools(case: Case) -> Iterator[Seen]:
     """mxfp8 off Blackwell, or with pages, widths or drafts that its host pool refuses."""

@@ -41,58 +41,6 @@ def mixed_minicpm_has_no_hicache(case: Case) -> Iterator[Seen]:
 
 
 @rule(
-    "HC641",
-    "minimax-m3-in-stages",
-    "error",
-    since="0.5.15",
-    covers=(49,),
-    why="HiCache for MiniMax M3's sparse attention runs in one pipeline stage; SGLang finds out when the host pools "
-    "are built. Source: SGLang 0.5.23, hybrid_pool_assembler.py:build_minimax_sparse_hicache_stack.",
-    bad={**ON, "pp_size": 2},
-    good=ON,
-    needs=("model",),
-    settings={"architecture": "MiniMaxM3SparseForCausalLM"},
-    late="mem_cache/hybrid_cache/hybrid_pool_assembler.py:build_minimax_sparse_hicache_stack",
-)
-def minimax_m3_in_stages(case: Case) -> Iterator[Seen]:
-    """MiniMax M3 with HiCache and pipeline stages."""
-    if case.traits is not None and case.traits.m3 and hicache(case) and case.resolved("pp_size") > 1:
-        yield Seen(
-            "pp_size",
-            f"{flag(case, 'pp_size', case.raw('pp_size'))} with HiCache is refused for {case.traits.architecture}",
-            f"Write {flag(case, 'pp_size', 1)} and more tensor ranks, or take HiCache out.",
-            asked=case.raw("pp_size"),
-        )
-
-
-@rule(
-    "HC642",
-    "minimax-m3-index-values",
-    "error",
-    since="0.5.15",
-    covers=(50,),
-    why="The host pools of MiniMax M3 keep index keys alone; a model whose sparse layers keep index values as well is "
-    "refused when the host pools are built. Source: SGLang 0.5.23, "
-    "hybrid_pool_assembler.py:build_minimax_sparse_hicache_stack.",
-    bad=ON,
-    good={},
-    needs=("model",),
-    settings={"architecture": "MiniMaxM3SparseForCausalLM", "patch": {"sparse_attention_config": {
-        "use_sparse_attention": True, "sparse_attention_freq": [0, 1, 1, 1], "sparse_disable_index_value": [0, 0, 1, 1],
-        "sparse_block_size": 128, "sparse_index_dim": 128, "sparse_num_index_heads": 2}}},
-    late="mem_cache/hybrid_cache/hybrid_pool_assembler.py:build_minimax_sparse_hicache_stack",
-)  # fmt: skip
-def minimax_m3_index_values(case: Case) -> Iterator[Seen]:
-    """MiniMax M3 with value-bearing index layers."""
-    if case.traits is not None and case.traits.m3_index_values and hicache(case):
-        yield Seen(
-            "enable_hierarchical_cache",
-            f"this {case.traits.architecture} keeps index values (sparse_disable_index_value), which have no host pool",
-            f"Take {flag(case, 'enable_hierarchical_cache')} out.",
-        )
-
-
-@rule(
     "HC643",
     "fused-draft-and-hicache",
     "error",
@@ -145,11 +93,21 @@ def fused_draft_and_hicache(case: Case) -> Iterator[Seen]:
 )
 def recurrent_states_and_pages(case: Case) -> Iterator[Seen]:
     """Page size, overlap and track interval of recurrent states."""
-    if case.traits is None or not case.traits.linear or case.resolved("disable_radix_cache"):
+    if case.traits is None or case.resolved("disable_radix_cache"):
         return
     strategy, page, interval = (
         case.raw(name) for name in ("mamba_radix_cache_strategy", "page_size", "mamba_track_interval")
     )
+    if not case.traits.linear:
+        if str(strategy).startswith("extra_buffer"):
+            yield Seen(
+                "mamba_radix_cache_strategy",
+                f"{flag(case, 'mamba_radix_cache_strategy', strategy)} is for recurrent states, which "
+                f"{case.traits.architecture} has not",
+                f"Take {flag(case, 'mamba_radix_cache_strategy')} out.",
+                asked=strategy,
+            )
+        return
     if strategy == "no_buffer":
         if page not in (None, 1):
             yield Seen(
@@ -213,35 +171,6 @@ def chunk_not_a_multiple_of_the_page(case: Case) -> Iterator[Seen]:
 
 
 @rule(
-    "HC646",
-    "page-size-of-nvfp4-pools",
-    "error",
-    covers=(74,),
-    since="0.5.23",
-    why="The NVFP4 pools of MiniMax M3.1 have pages of 128. (For sparse attention, DeepSeek V4 and Qwen4-Exp, whose "
-    "index pools need certain pages as well, SGLang writes the page size itself.) Source: SGLang 0.5.23, "
-    "arg_groups/model_overrides/minimax_m3.py.",
-    bad={**ON, "page_size": 64},
-    good={**ON, "page_size": 128},
-    needs=("model",),
-    settings={"architecture": "MiniMaxM3SparseForCausalLM", "patch": {"quantization_config": {
-        "quant_method": "mxfp8", "moe_quant_algo": "NVFP4", "moe_quant_format": "nvfp4-pack-quantized"}}},
-)  # fmt: skip
-def page_size_of_nvfp4_pools(case: Case) -> Iterator[Seen]:
-    """Another page size than 128 for MiniMax M3 as NVFP4."""
-    page = case.raw("page_size")
-    if case.traits is not None and case.traits.m3_nvfp4 and page not in (None, 128):
-        yield Seen(
-            "page_size",
-            f"{flag(case, 'page_size', page)} is refused: the NVFP4 pools of {case.traits.architecture} have pages "
-            "of 128",
-            f"Write {flag(case, 'page_size', 128)}.",
-            asked=page,
-            fix=Fix({"page_size": 128}),
-        )
-
-
-@rule(
     "HC647",
     "speculation-in-stages",
     "error",
@@ -271,5 +200,35 @@ def speculation_in_stages(case: Case) -> Iterator[Seen]:
             f"{flag(case, 'speculative_algorithm', case.raw('speculative_algorithm'))} is refused with "
             f"{flag(case, 'pp_size', case.raw('pp_size'))} on this server",
             "Draft with EAGLE on a prefill server, or run in one stage.",
+            asked=case.raw("speculative_algorithm"),
+        )
+
+
+@rule(
+    "HC648",
+    "tree-drafts-and-pages",
+    "error",
+    covers=("spec pages",),
+    why="A tree of drafts (NGRAM has 10 branches by default) is verified page by page, which only flashinfer kernels "
+    "do for pages above 1. Source: SGLang 0.5.23, arg_groups/speculative_hook.py:_handle_ngram.",
+    bad={"speculative_algorithm": "NGRAM", "page_size": 64},
+    good={"speculative_algorithm": "NGRAM", "page_size": 64, "attention_backend": "flashinfer"},
+)
+def tree_drafts_and_pages(case: Case) -> Iterator[Seen]:
+    """NGRAM trees with pages above 1."""
+    if str(case.raw("speculative_algorithm") or "").upper() != "NGRAM":
+        return
+    page, breadth = case.resolved("page_size"), case.raw("speculative_ngram_max_bfs_breadth")
+    kernels = case.resolved("attention_backend")
+    if (case.resolved("attn_dp_size") or 1) > 1:
+        yield excluded(
+            case, "speculative_algorithm", "attn_dp_size", "NGRAM drafts for one group", "Keep one of the two."
+        )
+    if page is not None and page > 1 and breadth != 1 and kernels != "flashinfer":
+        yield Seen(
+            "speculative_algorithm",
+            f"NGRAM drafts a tree of {breadth} branches, and the pages have {page} tokens: only flashinfer "
+            "verifies that",
+            f"Write {flag(case, 'attention_backend', 'flashinfer')}, or --speculative-ngram-max-bfs-breadth 1.",
             asked=case.raw("speculative_algorithm"),
         )

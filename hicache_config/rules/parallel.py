@@ -143,6 +143,8 @@ def storage_under_context_parallelism(case: Case) -> Iterator[Seen]:
     "mem_cache/pool_host/base.py:HostKVCache.__init__.",
     bad={**DCP, "tp_size": 3},
     good=DCP,
+    late="mem_cache/pool_host/base.py:HostKVCache.__init__",
+    said_by=("HC413",),
 )
 def page_not_divisible_by_context_ranks(case: Case) -> Iterator[Seen]:
     """Ranks that do not divide the tensor ranks that they are part of."""
@@ -223,7 +225,14 @@ def ranks_and_nodes(case: Case) -> Iterator[Seen]:
             "Choose sizes whose product the nodes divide.",
             asked=nodes,
         )
-    replicas = case.resolved("dp_size")
+    replicas, groups = case.resolved("dp_size"), case.resolved("attn_dp_size") or 1
+    if replicas > 1 and groups > 1 and case.release.at_least("0.5.22"):
+        yield Seen(
+            "dp_size",
+            f"{flag(case, 'dp_size', replicas)} replicas and {groups} attention groups do not go together",
+            "Write one of the two.",
+            asked=replicas,
+        )
     if nodes > 1 and replicas > 1 and not case.raw("enable_dp_attention"):
         yield Seen(
             "dp_size",

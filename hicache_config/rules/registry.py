@@ -49,7 +49,8 @@ class Rule:
     the rules in our notes on SGLang. `bad` and `good` are arguments that fail and pass, `settings` what the examples
     need besides (`model`, `gpu`, `host_memory`, `environment`). `late` names the place in SGLang 0.5.23
     ("file:function") where it finds out only after arguments were accepted: when weights or pools exist, or while
-    serving. `check` is None for findings that another floor makes.
+    serving. `said_by` are codes by which geometry says the same of a known model; then this rule is silent.
+    `check` is None for findings that another floor makes.
     """
 
     code: str
@@ -64,6 +65,7 @@ class Rule:
     needs: tuple[Need, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     late: str | None = None
+    said_by: tuple[str, ...] = ()
     check: Check | None = None
 
     def holds_for(self, release: str) -> bool:
@@ -115,8 +117,9 @@ def run(case: Case, rules: Iterable[Rule] | None = None) -> tuple[list[Finding],
     """All findings of the rules that hold for the case's release, and the rules that lacked their input."""
     found: list[Finding] = []
     skipped: list[Skipped] = []
+    already = {finding.code for finding in case.pipeline.findings} if case.pipeline is not None else set()
     for each in all_rules() if rules is None else rules:
-        if each.check is None or not each.holds_for(case.release.name):
+        if each.check is None or not each.holds_for(case.release.name) or already & set(each.said_by):
             continue
         missing = [need for need in each.needs if not case.has(need)]
         if missing:

@@ -53,8 +53,12 @@ class Resolution:
     host_pools: bool = False
 
     def value(self, argument: str) -> Any:
-        """The value in the end; for an argument that nobody gave, its default in this release."""
-        return self.values[argument] if argument in self.values else raw_value(self.args, argument, self.release.name)
+        """The value in the end: of an argument that nobody gave its default, and of None what it stands for."""
+        value = self.values.get(argument)
+        if argument not in self.values:
+            value = raw_value(self.args, argument, self.release.name)
+        known = table(self.release.name).get(argument)
+        return known.fallback if value is None and known is not None else value
 
     def of(self, argument: str) -> tuple[Rewrite, ...]:
         """The rewrites of one argument, in order."""
@@ -227,7 +231,8 @@ def _model(work: _Work, pipeline: Pipeline | None, traits: Traits | None) -> Non
     """What the model and the GPU settle (model_overrides/, overrides.py)."""
     if traits is not None and traits.lightning:
         work.set("disable_radix_cache", True, f"{traits.architecture} has no prefix cache", 26)
-    for settled in (pipeline.settled if pipeline is not None else {}).values():
+    known = {**(traits.settled if traits is not None else {}), **(pipeline.settled if pipeline is not None else {})}
+    for settled in known.values():
         if settled.argument in table(work.release.name):
             number: int | str | None = _SETTLED_BY.get(settled.argument)
             rules: tuple[int | str, ...] = () if number is None else (number,)

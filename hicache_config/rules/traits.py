@@ -7,12 +7,16 @@ Must not import anything above this floor.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from ..arguments import ServerArgs
 from ..geometry.attention import heads, is_latent, is_sparse
 from ..geometry.classes import class_of
+from ..geometry.gpu import Gpu
 from ..geometry.model import Model, RefusedError
+from ..geometry.pipeline import Settled
+from ..geometry.settle import settle
 from ..geometry.sliding import STEP3P, could_slide, gives_sliding_up
 
 #: Classes with recurrent states of their own (0.5.23, overrides.py:_MAMBA_RADIX_CACHE_ARCHS).
@@ -57,9 +61,8 @@ class Traits:
     `latent`: one row for all heads (MLA); `sparse`: selects by index keys (DSA); `linear`: has recurrent states;
     `sliding`: sliding-window layers have a pool of their own; `may_slide`: they would, unless it is given up;
     `asymmetric`: keys and values have different widths; `v4`, `m3`: DeepSeek V4's and MiniMax M3's own pools;
-    `m3_index_values`: its sparse layers keep index values; `m3_nvfp4`: its checkpoint has NVFP4 experts;
     `lightning`: MiniCPM with sparse or lightning layers; `in_stages`: the class runs under pipeline parallelism (None
-    where it is unknown).
+    where it is unknown). `settled` is what the model and the GPU settle, also where its pools are refused.
     """
 
     architecture: str
@@ -71,10 +74,9 @@ class Traits:
     asymmetric: bool = False
     v4: bool = False
     m3: bool = False
-    m3_index_values: bool = False
-    m3_nvfp4: bool = False
     lightning: bool = False
     in_stages: bool | None = None
+    settled: Mapping[str, Settled] = field(default_factory=dict)
 
     @property
     def is_step(self) -> bool:
@@ -87,7 +89,7 @@ class Traits:
         return self.linear or (self.lightning and self.architecture in _MINICPM)
 
 
-def traits_of(model: Model | None, args: ServerArgs) -> Traits | None:
+def traits_of(model: Model | None, args: ServerArgs, gpu: str = "sm90") -> Traits | None:
     """The traits of a model, None without one or where its config.json has no usable architecture."""
     if model is None:
         return None
@@ -105,11 +107,26 @@ def traits_of(model: Model | None, args: ServerArgs) -> Traits | None:
         asymmetric=_is_asymmetric(model),
         v4=name in _V4,
         m3=name in _M3,
-        m3_index_values=name in _M3 and _keeps_index_values(model),
-        m3_nvfp4=name in _M3 and _has_nvfp4_experts(model),
         lightning=name in _MINICPM and _has_mixed_layers(model),
         in_stages=_runs_in_stages(model),
+        settled=_settled(model, args, gpu),
     )
+
+
+def _settled(model: Model, args: ServerArgs, gpu: str) -> Mapping[str, Settled]:
+    """Page size and sliding-window memory, with the KV type left out where that is what is refused."""
+    if model.architecture in _V4:
+        return {"page_size": Settled("page_size", args.page_size, 256, "DeepSeek V4 has pages of 256")}
+    try:
+        return settle(model, class_of(model), args, Gpu.of(gpu)).changed
+    except RefusedError:
+        pass
+    try:
+        plain = args.model_copy(update={"kv_cache_dtype": "auto"})
+        settled = settle(model, class_of(model), plain, Gpu.of(gpu)).changed
+    except RefusedError:
+        return {}
+    return {name: each for name, each in settled.items() if name != "kv_cache_dtype"}
 
 
 def _kinds(model: Model) -> tuple[str, ...]:
@@ -141,23 +158,3 @@ def _runs_in_stages(model: Model) -> bool | None:
         return class_of(model).runs_in_stages
     except RefusedError:
         return None
-
-
-def _keeps_index_values(model: Model) -> bool:
-    """Whether a sparse layer of MiniMax M3 keeps index values (0.5.23, sparse_disable_index_value of its config)."""
-    config = model.get("sparse_attention_config")
-    if not isinstance(config, dict):
-        return False
-    sparse, disabled = config.get("sparse_attention_freq"), config.get("sparse_disable_index_value")
-    if not isinstance(sparse, list) or not isinstance(disabled, list):
-        return False
-    return any(on and not off for on, off in zip(sparse, disabled, strict=False))
-
-
-def _has_nvfp4_experts(model: Model) -> bool:
-    """Whether SGLang serves the checkpoint as minimax_m3_nvfp4 (0.5.23, minimax_m3.py:_resolve_quant_method)."""
-    config = model.get("quantization_config")
-    if not isinstance(config, dict):
-        return False
-    packed = str(config.get("moe_quant_algo", "")).upper() == "NVFP4"
-    return packed and config.get("moe_quant_format") == "nvfp4-pack-quantized"

@@ -1,6 +1,6 @@
 """Argument sets through SGLang's own resolution: accepted with which values, or refused with which words and where.
 
-    python tools/oracle.py run resolution.py --count 6000 > RESULTS.jsonl     (or --sample 40 --seed TEXT)
+    python tools/oracle.py run resolution.py --count 5200 > RESULTS.jsonl     (or --sample 40 --seed TEXT)
 
 One entry a line: `{"id": …, "case": {"model", "gpu", "args"}, "result": …}`. A result is `{"changed": {field: value}}`
 with the watched fields whose final value is another one than the one that came in, or `{"refused": {"type", "message",
@@ -100,12 +100,13 @@ def write_models(folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="argument sets through SGLang's own resolution, as JSON lines")
-    parser.add_argument("--count", type=int, default=6000)
+    parser.add_argument("--count", type=int, default=5200)
     parser.add_argument("--sample", type=int, help="only so many of them, drawn with --seed")
     parser.add_argument("--seed", default="sample")
     parser.add_argument("--only", nargs="*", help="ids")
+    parser.add_argument("--first", type=int, default=0, help="leave out so many, to go on where a run was stopped")
     asked = parser.parse_args()
-    chosen = list(cases(asked.count))
+    chosen = list(cases(asked.count))[asked.first :]
     if asked.sample is not None:
         chosen = sorted(random.Random(asked.seed).sample(chosen, asked.sample), key=lambda entry: entry["id"])
     if asked.only:

@@ -1,0 +1,45 @@
+"""Every recorded argument set: our verdict and our values are those of the real SGLang."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.rules.differential import differences, explanation, judge, write_models
+from tests.rules.judging import recordings
+
+RECORDED = recordings.FOLDER / "resolution.jsonl"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("models")
+    write_models(made)
+    return made
+
+
+def test_all_recorded_sets_agree(folder: Path) -> None:
+    header, entries = recordings.read(RECORDED)
+    assert header["what"] == "resolution"
+    assert len(entries) >= 5000
+    wrong = [
+        f"{entry['id']} {entry['case']}: {difference}"
+        for entry in entries
+        for difference in differences(entry["case"], entry["result"], folder)
+        if explanation(difference) is None
+    ]
+    assert wrong == []
+
+
+def test_differences_are_seen(folder: Path) -> None:
+    """The comparison itself notices a verdict or a value that is not ours."""
+    case = {"model": "mha", "gpu": "sm90", "args": {"enable_hierarchical_cache": True}}
+    assert judge(case, folder).errors == ()
+    changed = {"hicache_ratio": 2.0, "page_size": 1, "swa_full_tokens_ratio": 0.8}
+    assert differences(case, {"changed": changed}, folder) == []
+    assert differences(case, {"changed": {**changed, "hicache_ratio": 1.2}}, folder)
+    told = {"type": "ValueError", "message": "no", "where": "somewhere"}
+    assert [each.kind for each in differences(case, {"refused": told}, folder)] == ["missed"]
+    both = {**case, "args": {**case["args"], "disable_radix_cache": True}}
+    assert [each.kind for each in differences(both, {"changed": changed}, folder)] == ["refused"]
