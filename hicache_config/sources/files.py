@@ -11,10 +11,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..arguments.given import Place
 from .document import Noted
 from .notes import note
-from .text import NotTextError, decode, unify_lines
+from .text import Lines, NotTextError, decode, unify_lines
 
 #: Of a longer file nothing is read, of a longer log its beginning.
 LARGEST = 16 * 2**20
@@ -24,11 +23,11 @@ _READ_IN_FOLDERS = (".json", ".yaml", ".yml", ".toml", ".sh", ".bash", ".log", "
 
 
 class Unreadable(Exception):  # noqa: N818 (a finding, not an error of the program)
-    """A source that can't be read; `noted` says why."""
+    """A source that can't be read; `noted` says why, `text` is what its place counts in."""
 
-    def __init__(self, noted: Noted) -> None:
+    def __init__(self, noted: Noted, text: str = "") -> None:
         super().__init__(noted.finding.message)
-        self.noted = noted
+        self.noted, self.text = noted, text
 
 
 def load(source: str, given: str | bytes | None = None, form: str | None = None) -> tuple[str, list[Noted]]:
@@ -36,6 +35,8 @@ def load(source: str, given: str | bytes | None = None, form: str | None = None)
     if isinstance(given, str):
         if len(given) > LARGEST:
             raise Unreadable(_too_large(source))
+        if "\0" in given:
+            raise Unreadable(note("HC006", f"{source} is not text: it holds zero characters", "Name a text file."))
         return unify_lines(given), []
     data = given if given is not None else _bytes(source)
     notes: list[Noted] = []
@@ -49,12 +50,15 @@ def load(source: str, given: str | bytes | None = None, form: str | None = None)
     try:
         return decode(data), notes
     except NotTextError as error:
-        place = Place(error.line, error.column, error.line, error.column + 1)
-        noted = note("HC006", f"{source} is not text: {error}", "Save it as UTF-8 text.", place)
-        if not is_log or b"\0" in data[:65536]:
-            raise Unreadable(noted) from None
-    message = f"{source} holds bytes that are no UTF-8; they are passed over"
-    return decode(data, lenient=True), [*notes, note("HC006", message, "", place, severity="note")]
+        why, offset = str(error), error.offset
+    if offset is None:
+        raise Unreadable(note("HC006", f"{source} is not text: {why}", "Name a text file."))
+    text = decode(data, lenient=True)
+    place = Lines(text).place(offset, offset + 1)
+    if not is_log:
+        raise Unreadable(note("HC006", f"{source} is not text: {why}", "Save it as UTF-8 text.", place), text)
+    message = f"{source} holds bytes that are no UTF-8 ({why}); they are passed over"
+    return text, [*notes, note("HC006", message, "", place, severity="note")]
 
 
 def _too_large(source: str) -> Noted:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from ..arguments.given import Place
 from ..core.findings import Finding, Severity
 from .document import Noted
-from .text import Lines, Unknown
+from .text import HOLE, Lines, Unknown
 
 KINDS: Mapping[str, tuple[str, Severity]] = {
     "HC001": ("unreadable-source", "error"),
@@ -46,6 +46,8 @@ def note(
 ) -> Noted:
     """A finding of a reader at its place; `severity` where this one weighs less than its kind."""
     name, usual = KINDS[code]
+    # A part that is not known has no text of its own; no output could carry its sign.
+    message, help = message.replace(HOLE, "…"), help.replace(HOLE, "…")
     return Noted(Finding(code, name, severity or usual, message, help, argument=argument), place)
 
 

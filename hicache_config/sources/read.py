@@ -54,7 +54,7 @@ def read(source: str, *, text: str | bytes | None = None, form: str | None = Non
     try:
         content, notes = load(source, text, form)
     except Unreadable as error:
-        return Document(source, form or "unknown", "", notes=(error.noted,))
+        return Document(source, form or "unknown", error.text, notes=(error.noted,))
     if not content.strip():
         empty = note("HC007", f"{_shown(source)} is empty", "Write arguments into it, such as hicache_size: 100.")
         return Document(source, form or "unknown", content, notes=(*notes, empty))

@@ -208,7 +208,7 @@ class _Walker:
             )
         else:
             message = (
-                f"the command above ends before {shortened(words[0].text)}; a shell would run this line on its own"
+                f"the command above ends before {shortened(words[0].shown())}; a shell would run this line on its own"
             )
             place = self.lines.place(words[0].begin, words[0].end)
         help = (

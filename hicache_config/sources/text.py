@@ -20,17 +20,17 @@ HOLE = "\udc00"
 
 
 class NotTextError(ValueError):
-    """The bytes are no text; the message says why, `line` and `column` where."""
+    """The bytes are no text; the message says why, `offset` at which character, where that can be told."""
 
-    def __init__(self, why: str, line: int = 1, column: int = 1) -> None:
+    def __init__(self, why: str, offset: int | None = None) -> None:
         super().__init__(why)
-        self.line, self.column = line, column
+        self.offset = offset
 
 
 def decode(data: bytes, *, lenient: bool = False) -> str:
     """The text of a file with `\\n` line ends and without a byte order mark; raises NotTextError.
 
-    UTF-8, or UTF-16 with a mark. `lenient` puts U+FFFD in the place of bytes that are no UTF-8 (for logs).
+    UTF-8, or UTF-16 with a mark. `lenient` puts U+FFFD in the place of bytes that are none.
     """
     for mark, name in (
         (codecs.BOM_UTF8, "utf-8"),
@@ -47,11 +47,8 @@ def decode(data: bytes, *, lenient: bool = False) -> str:
     try:
         text = data.decode(encoding, "replace" if lenient else "strict")
     except UnicodeDecodeError as error:
-        before = data[: error.start].decode(encoding, "replace")
-        line = before.count("\n") + 1
-        raise NotTextError(
-            f"byte 0x{data[error.start]:02x} is not {encoding.upper()}", line, len(before) - before.rfind("\n")
-        ) from None
+        offset = len(unify_lines(data[: error.start].decode(encoding, "replace")))
+        raise NotTextError(f"byte 0x{data[error.start]:02x} is not {encoding.upper()}", offset) from None
     return unify_lines(text)
 
 
