@@ -295,27 +295,34 @@ def differences(arguments: Arguments, real: Mapping[str, Any]) -> list[str]:
 
 
 def wrong_effects(table: Mapping[str, Mapping[str, Any]], real: Mapping[str, Any]) -> list[str]:
-    """Where a spelling tried on the real command line did not set the field that the table names."""
-    expected = {flag: record for record in table.values() for flag in record.get("flags", [])}
-    out = []
-    for record in table.values():
-        if record.get("action") == "BooleanOptionalAction":
-            expected |= {"--no-" + flag.removeprefix("--"): record for flag in record["flags"]}
-    for flag, effect in real["effects"].items():
-        record = expected.pop(flag, {})
-        if "error" in effect:
-            fits = record.get("refused", False) or record.get("action") == "help"
-        else:
-            name = next((key for key, value in table.items() if value is record), None)
-            sets = record.get("field", name)
-            stored = [flag in record["flags"]] if record["kind"] == "flag" else effect["words"][1:]
-            is_default = stored == [record.get("default")]
-            fits = list(effect["changed"]) == ([] if sets is None or is_default else [sets])
-            if record["kind"] == "flag" and record.get("const") is not None:
-                fits = fits and list(effect["changed"].values()) == [record["const"]]
-        if not fits:
-            out.append(f"{flag}: the table has {record!r}, tried on SGLang it does {effect!r}")
-    return out + [f"{flag}: not tried" for flag in expected]
+    """Where a spelling tried on the real command line did not do to the record what the table says."""
+    expected: dict[str, tuple[str, Mapping[str, Any]]] = {}
+    for name, record in table.items():
+        for flag in record.get("flags", []):
+            expected[flag] = (name, record)
+            if record.get("action") == "BooleanOptionalAction":
+                expected["--no-" + flag.removeprefix("--")] = (name, record)
+    tried = real["effects"]
+    out = [f"{flag}: not tried" for flag in expected.keys() - tried.keys()]
+    out += [f"{flag}: not in the table" for flag in tried.keys() - expected.keys()]
+    for flag in expected.keys() & tried.keys():
+        if not has_effect(flag, *expected[flag], tried[flag]):
+            out.append(f"{flag}: the table has {expected[flag][1]!r}, tried on SGLang it does {tried[flag]!r}")
+    return sorted(out)
+
+
+def has_effect(flag: str, name: str, record: Mapping[str, Any], effect: Mapping[str, Any]) -> bool:
+    """Whether a spelling that was tried set the field that its record names, and no other."""
+    ends = record.get("refused", False) or record.get("action") == "help"
+    if ends or "error" in effect:
+        return ends and "error" in effect
+    changed, field = effect["changed"], record.get("field", name)
+    if record["kind"] == "flag":
+        stored = record.get("const", flag in record["flags"])
+        wanted = {} if field is None or same(stored, record.get("default")) else {field: stored}
+        return same(changed, wanted)
+    is_default = effect["words"][1:] == [record.get("default")]
+    return list(changed) == ([] if field is None or is_default else [field])
 
 
 def first_difference(ours: list[str], theirs: list[str]) -> tuple[object, object]:
