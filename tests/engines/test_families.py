@@ -71,12 +71,6 @@ def test_a_stage_that_owns_no_index_keys_has_no_such_pool() -> None:
     assert len(read(situation(fakes.dsa(3, shared=(0, 1, 2)), page=64))) == 1
 
 
-def test_sharded_layers_count_the_larger_share() -> None:
-    pool = fakes.mla(61, layer_shard_enabled=True, layer_shard_size=4)
-    (kv,) = read(situation(pool))
-    assert kv.bytes_per_slot == 16 * 1152
-
-
 def test_sliding_window_is_an_independent_pool() -> None:
     pools = by_name(read(situation(fakes.swa(4, 2), has_swa=True)))
     assert {name: (pool.slots, pool.bytes_per_slot, pool.follows) for name, pool in pools.items()} == {
@@ -197,6 +191,8 @@ def test_deepseek_v4_pages_follow_full_and_window_pages() -> None:
         (fakes.pool("PageInterleaveMHATokenToKVPool", type("PageInterleaveKVPoolMixin", (), {})), {}),
         (fakes.pool("UnifiedSWAKVPool", type("SWAKVPool", (), {})), {"has_swa": True}),
         (fakes.pool("SomethingNew"), {"beside": fakes.states(1)}),
+        # Its ranks mirror different layers of one stage.
+        (fakes.pool("LayerSplitDSATokenToKVPool", type("DSATokenToKVPool", (), {}), layer_num=4), {}),
         (v4(_unified_kv=True), {}),
         (v4(sources_by_ratio={1: [0]}), {}),
     ],

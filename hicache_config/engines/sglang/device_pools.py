@@ -47,15 +47,7 @@ def is_a(pool: Any, *names: str) -> bool:
 
 #: Classes whose mirror's row is the one computed below. Their subclasses lay rows out differently.
 _MHA = ("MHATokenToKVPool", "MHATokenToKVPoolMXFP8")
-_MLA = ("MLATokenToKVPool", "DSATokenToKVPool", "LayerSplitDSATokenToKVPool")
-
-
-def host_layers(pool: Any) -> int:
-    """Layers that the mirror holds on this rank: all of the pool's, or its shard of them (CP cache layer split)."""
-    layers = int(pool.layer_num)
-    if getattr(pool, "layer_shard_enabled", False):
-        return -(-layers // int(pool.layer_shard_size))
-    return layers
+_MLA = ("MLATokenToKVPool", "DSATokenToKVPool")
 
 
 def row_bytes(pool: Any) -> int:
@@ -94,7 +86,7 @@ def kv_pool(name: str, pool: Any, page_size: int, drafts: Sequence[Any] = ()) ->
     return DevicePool(
         name,
         capacity(pool),
-        row * (host_layers(pool) + len(drafts)),
+        row * (int(pool.layer_num) + len(drafts)),
         page_size=page_size,
         device_bytes=weight(pool),
         packed_bytes=tuple(weight(draft) for draft in drafts),
@@ -113,10 +105,7 @@ def indexer(
     index_page = int(getattr(pool, "index_page_size", 0) or pool.page_size)
     per_token = row * index_page // int(pool.page_size)
     owned = [layer for layer, shared in enumerate(getattr(pool, "skip_topk_layers", ())) if not shared]
-    if getattr(pool, "layer_shard_enabled", False) and release.at_least("0.5.22"):
-        start, end = pool._owned_local_layer_range()
-        owned = [layer for layer in owned if start <= layer < end]
-    layers = len(owned) if release.at_least("0.5.22") else host_layers(pool)
+    layers = len(owned) if release.at_least("0.5.22") else int(pool.layer_num)
     return DevicePool(
         name,
         bytes_per_slot=per_token * (layers + len(packed)),
