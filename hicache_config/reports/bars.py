@@ -15,6 +15,7 @@ GLYPHS = (("█", "blue"), ("▓", "green"), ("▒", "magenta"), ("░", "cyan")
 UNUSED = "·"
 LIMIT = "|"
 WIDTH = 60
+_LEGEND_WIDTH = 80
 
 
 def bar_lines(stage: StagePlan) -> Iterator[Line]:
@@ -27,7 +28,7 @@ def bar_lines(stage: StagePlan) -> Iterator[Line]:
         return
     whole = max(total, stage.size_bytes or 0)
     pieces: list[tuple[str, str]] = []
-    legend: list[tuple[str, str]] = []
+    legend: list[tuple[str, str, str]] = []
     drawn = 0
     filled = 0
     for pool, (glyph, style) in zip(stage.pools, GLYPHS * (len(stage.pools) // len(GLYPHS) + 1), strict=False):
@@ -37,15 +38,29 @@ def bar_lines(stage: StagePlan) -> Iterator[Line]:
         end = _columns(filled, whole)
         pieces.append((glyph * (end - drawn), style))
         drawn = max(drawn, end)
-        legend += [(glyph, style), (f" {pool.name}  ", "")]
+        legend.append((glyph, style, pool.name))
     if stage.size_bytes is not None:
         if drawn < WIDTH and total < whole:
             pieces.append((UNUSED * (WIDTH - drawn), "dim"))
-            legend += [(UNUSED, "dim"), (" unused  ", "")]
+            legend.append((UNUSED, "dim", "unused"))
         pieces = _with_limit(pieces, _columns(stage.size_bytes, whole))
-        legend += [(LIMIT, "bold"), (" the size", "")]
+        legend.append((LIMIT, "bold", "the size"))
     yield (("  ", ""), *pieces)
-    yield (("  ", ""), *legend)
+    yield from _legend(legend)
+
+
+def _legend(entries: list[tuple[str, str, str]]) -> Iterator[Line]:
+    """Glyph, style and name of each part, in lines of 80 columns."""
+    line: list[tuple[str, str]] = [("  ", "")]
+    used = 2
+    for glyph, style, name in entries:
+        needed = len(f"{glyph} {name}  ")
+        if used + needed > _LEGEND_WIDTH:
+            yield tuple(line)
+            line, used = [("  ", "")], 2
+        line += [(glyph, style), (f" {name}  ", "")]
+        used += needed
+    yield tuple(line)
 
 
 def node_bar(used: int, room: int) -> Iterator[Line]:

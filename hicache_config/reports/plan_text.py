@@ -19,6 +19,8 @@ from .text import finding_lines
 
 _LABEL = 11
 _WIDTH = 80
+#: Columns of a pool's name; a longer one stands on a line of its own.
+_NAME = 18
 #: Below half a thousandth of a GB an amount would be printed as 0.000 GB.
 _SMALL = 500_000
 
@@ -96,7 +98,7 @@ def _stage(stages: Sequence[StagePlan], *, explain: bool) -> Iterator[Line]:
     layers = "" if stage.layers is None else f", {stage.layers} layers"
     each = "" if len(stages) == 1 else " each"
     yield ((f"{numbers}{layers}{each}: per rank", "bold underline"),)
-    yield ((f"  {'pool':<18}{'slots':>13}{'pages':>12}{'bytes/slot':>12}{'GB':>10}", "dim"),)
+    yield ((f"  {'pool':<{_NAME}}{'slots':>13}{'pages':>12}{'bytes/slot':>12}{'GB':>10}", "dim"),)
     for pool in stage.pools:
         yield from _pool(pool, explain=explain)
     total = "not known" if stage.bytes is None else f"{_gb(stage.bytes):>10}"
@@ -113,10 +115,15 @@ def _pool(pool: HostPoolSize, *, explain: bool) -> Iterator[Line]:
     row = "by page" if pool.bytes_per_slot is None else f"{pool.bytes_per_slot:,}"
     bytes_ = "" if pool.bytes is None else _gb(pool.bytes)
     name = pool.name if pool.follows is None else f"  {pool.name}"
+    if len(name) > _NAME:
+        yield plain(f"  {name}")
+        name = ""
     where = {True: "in the size", False: "on top", None: ""}[pool.inside_size]
-    yield ((f"  {name:<18}{slots:>13}{pages:>12}{row:>12}{bytes_:>10}  {where}", ""),)
+    yield ((f"  {name:<{_NAME}}{slots:>13}{pages:>12}{row:>12}{bytes_:>10}  {where}", ""),)
     if pool.follows is None and pool.own_slots is not None and pool.slots is not None and pool.own_slots != pool.slots:
-        yield ((f"  {'':<18}{pool.own_slots:>13,}  slots alone, before the stages agreed", "dim"),)
+        left = (pool.own_slots - pool.slots) // pool.page_size * pool.page_bytes
+        alone = f"slots alone; agreeing leaves {_amount(left)} unused" if left > 0 else "slots alone"
+        yield ((f"  {'':<{_NAME}}{pool.own_slots:>13,}  {alone}", "dim"),)
     if explain:
         for step in pool.trace:
             for piece in textwrap.wrap(step, _WIDTH - 6):
