@@ -28,10 +28,11 @@ def command(name: str, file: IO[bytes] | None, sglang: str | None) -> None:
     if file is None:
         click.echo(schema_text(name, release.name), nl=False)
         return
+    source = getattr(file, "name", "-")
     try:
         found = breaches(file.read(), name, release.name)
     except ValueError as error:
-        raise click.UsageError(f"{file.name} is not JSON: {error}") from None
+        raise click.UsageError(f"{source} is not JSON: {error}") from None
     for breach in found:
-        click.echo(f"{file.name}: {breach}")
+        click.echo(f"{source}: {breach}")
     raise click.exceptions.Exit(1 if found else 0)
