@@ -52,7 +52,7 @@ class ServerRun:
     @property
     def errors(self) -> list[str]:
         """Lines of the log that end a traceback or name an error, in order."""
-        return [line for line in self.log.splitlines() if "Error: " in line or line.startswith("error: ")]
+        return [line for line in self.log.splitlines() if "error: " in line.lower()]
 
 
 def entry_point(folder: Path, name: str, target: str) -> Path:
