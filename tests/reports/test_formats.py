@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sarif_pydantic import Sarif
 
 from hicache_config.arguments import Place
 from hicache_config.core.findings import Finding
@@ -39,6 +41,8 @@ def test_every_format_holds_every_finding(report: Report) -> None:
     count = len(report.sources[0].findings)
     (run,) = sarif(report)["runs"]
     assert len(run["results"]) == count
+    # An independent model of the published 2.1.0 schema.
+    Sarif.model_validate(json.loads(to_json(sarif(report))))
     assert to_json(sarif(report))
     lines = github(report).split("\n")[:-1]
     assert len(lines) == count
