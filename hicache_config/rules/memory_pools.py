@@ -45,8 +45,8 @@ def unified_memory_excludes(case: Case) -> Iterator[Seen]:
     if mode(case) != "null":
         yield from _unified_pair(case)
     traits = case.traits
-    own = case.resolved("attention_backend") in (None, "dsa", "nsa", "dsv4")
-    if traits is not None and (traits.sparse or traits.v4) and own:
+    own = case.resolved("attention_backend") in (None, "dsa", "nsa")
+    if traits is not None and (traits.v4 or (traits.sparse and own)):
         yield Seen(
             "enable_unified_memory",
             f"the attention kernels of {traits.architecture} cannot read unified memory",

@@ -163,6 +163,14 @@ EXPLAINED: dict[tuple[str, str], str] = {
         "refused",
         "HC668",
     ): "SGLang runs it; this program does not plan the arena that unified memory shares, and says so",
+    (
+        "missed",
+        "arg_groups/kv_cache_hook.py:handle_page_major_kv_layout",
+    ): "unified memory's own list of attention kernels",
+    (
+        "missed",
+        "arg_groups/deepseek_v4_hook.py:apply_deepseek_v4_defaults",
+    ): "DeepSeek V4's own choice of drafts, whatever HiCache does",
 }
 
 

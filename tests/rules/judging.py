@@ -16,7 +16,10 @@ from hicache_config.core.units import parse_bytes
 from hicache_config.sources.document import Engine
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "oracle"))
+import recordings  # lies beside the drivers, like the models
 from resolution_models import MODELS
+
+__all__ = ["MODELS", "TINY", "examined", "findings", "recordings"]
 
 #: Tiny models of further classes, made up: only what resolution and sizing read.
 MORE: dict[str, dict[str, Any]] = {
