@@ -183,6 +183,16 @@ def test_deepseek_v4_pages_follow_full_and_window_pages() -> None:
     assert all(pools[name].page_rule == "whole" for name in ("kv", "swa"))
 
 
+def test_sources_that_layers_share_are_pages_of_their_own() -> None:
+    rows = SimpleNamespace(kv_buffer=[fakes.Tensor(9, 135_168, dtype=fakes.BYTE)] * 2)
+    index = SimpleNamespace(page_size=64, index_k_with_scale_buffer=[fakes.Tensor(40, 8_448, dtype=fakes.BYTE)] * 2)
+    made = v4(sources_by_ratio={2: [0, 1], 4: [0]}, kv_pools={2: rows}, index_pools={2: index})
+    pools = by_name(read(situation(made, page=256)))
+    assert pools["deepseek_v4_c2"].page_bytes == 2 * 135_168
+    assert pools["deepseek_v4_c2_indexer"].page_bytes == 2 * 2 * 8_448
+    assert "deepseek_v4_c1" not in pools
+
+
 @pytest.mark.parametrize(
     ("kvcache", "more"),
     [
@@ -194,7 +204,6 @@ def test_deepseek_v4_pages_follow_full_and_window_pages() -> None:
         # Its ranks mirror different layers of one stage.
         (fakes.pool("LayerSplitDSATokenToKVPool", type("DSATokenToKVPool", (), {}), layer_num=4), {}),
         (v4(_unified_kv=True), {}),
-        (v4(sources_by_ratio={1: [0]}), {}),
     ],
 )
 def test_pools_that_are_not_known_are_refused_not_guessed(kvcache: Any, more: dict[str, Any]) -> None:

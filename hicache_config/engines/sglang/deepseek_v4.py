@@ -22,8 +22,6 @@ def read_v4(situation: Situation) -> tuple[DevicePool, ...]:
         raise unreadable("DeepSeek V4 with a unified KV layout")
     if getattr(situation.allocator, "c128_attn_allocator", None) is not None:
         raise unreadable("DeepSeek V4 with a C128 pool of its own size (NPU)")
-    if getattr(cache, "sources_by_ratio", None):
-        raise unreadable("DeepSeek V4 with C1 or C2 regions")
     if getattr(cache, "swa_kv_pool", None) is None:
         raise unreadable("DeepSeek V4 without a sliding-window pool")
     if situation.sidecar:
@@ -44,7 +42,25 @@ def read_v4(situation: Situation) -> tuple[DevicePool, ...]:
     if any(item.compress_ratio == 128 for item in local):
         c128 = cache.c128_kv_pool
         pools.append(_follower("deepseek_v4_c128", c128.bytes_per_page_padded, c128.kv_buffer, page))
+    for ratio in (1, 2):
+        if getattr(cache, "sources_by_ratio", {}).get(ratio):
+            pools += _shared_sources(cache, ratio, page)
     return tuple(pools)
+
+
+def _shared_sources(cache: Any, ratio: int, page: int) -> list[DevicePool]:
+    """Rows of source layers that other layers share (V4.1), with the index keys of each: full pages."""
+    rows, index = cache.kv_pools[ratio], cache.index_pools[ratio]
+    index_pages = page // ratio // int(index.page_size)
+    name = f"deepseek_v4_c{ratio}"
+    fused = index.index_k_with_scale_buffer
+    keys = [("indexer", fused)]
+    if fused is None:
+        keys = [("indexer", index.index_k_payload_buffer), ("indexer_scale", index.index_k_scale_buffer)]
+    return [
+        _follower(name, _row(rows.kv_buffer[0]), rows.kv_buffer, page),
+        *(_follower(f"{name}_{part}", _row(buffers[0]) * index_pages, buffers, page) for part, buffers in keys),
+    ]
 
 
 def _window(situation: Situation) -> DevicePool:

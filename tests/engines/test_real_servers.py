@@ -1,7 +1,11 @@
-"""Real servers on the CPU under enforce, check and off: what they build, and what they log. Minutes, not seconds."""
+"""Real servers on the CPU under enforce, check and off: what they built, and what they logged.
+
+As recorded, and again where the tests marked `live` are chosen (40 seconds of two cores a server, if nothing else runs).
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,21 +14,31 @@ import pytest
 
 from .live.matrix import BY_ID, MODELS, SIZE_GB, run
 
-pytestmark = pytest.mark.live
+RECORDS = Path(__file__).parent / "recorded" / "servers.json"
 
 Record = dict[str, Any]
 SERVED = [*MODELS, "0.5.20-llama", "0.5.20-llama-pp2"]
 
 
-@pytest.fixture(scope="session")
-def record(sglang_python: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Record]:
-    """Start the server of a case, once a session."""
-    kept: dict[str, Record] = {}
+@pytest.fixture(scope="session", params=["recorded", pytest.param("live", marks=pytest.mark.live)])
+def record(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Record]:
+    """What came of the server of a case: as recorded, or started now, once a session."""
+    kept: dict[str, Record] = {entry["id"]: entry for entry in json.loads(RECORDS.read_text("utf-8"))}
+    if request.param == "recorded":
+
+        def recorded(name: str) -> Record:
+            if name not in kept:
+                pytest.skip(f"{name} was not recorded: python -m tests.engines.live.matrix")
+            return kept[name]
+
+        return recorded
+    kept.clear()
+    find = request.getfixturevalue("sglang_python")
 
     def started(name: str) -> Record:
         if name not in kept:
             case = BY_ID[name]
-            kept[name] = run(case, sglang_python(case.release), tmp_path_factory.mktemp("server"))
+            kept[name] = run(case, find(case.release), tmp_path_factory.mktemp("server"))
         return kept[name]
 
     return started

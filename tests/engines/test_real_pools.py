@@ -1,10 +1,16 @@
-"""Real host pools of each family on 1, 2 and 4 gloo ranks: within the size under enforce, SGLang's own under check."""
+"""Real host pools of each family on 1, 2 and 4 gloo ranks: within the size under enforce, SGLang's own under check.
+
+As recorded, and built again where the tests marked `live` are chosen. `python -m tests.engines.test_real_pools PYTHON`
+records them anew.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
+import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +19,7 @@ import pytest
 
 from .live.servers import ROOT
 
-pytestmark = pytest.mark.live
-
+RECORDS = Path(__file__).parent / "recorded" / "pools.json"
 SIZE_GB = 0.02
 Answers = dict[str, list[dict[str, Any]]]
 
@@ -84,8 +89,7 @@ def run(python: Path, folder: Path, cases: list[dict[str, Any]]) -> Answers:
     return {answer["id"]: answer["ranks"] for answer in answers}
 
 
-@pytest.fixture(scope="module")
-def answers(sglang_python: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Answers:
+def all_cases() -> list[dict[str, Any]]:
     cases = [
         case(f"{name}:{mode}", family, page, layers, mode)
         for name, (family, page, layers) in FAMILIES.items()
@@ -96,8 +100,16 @@ def answers(sglang_python: Callable[[str], Path], tmp_path_factory: pytest.TempP
         for name, (family, page, layers) in UNEQUAL.items()
         for mode in ("enforce", "check")
     ]
-    cases.append(case("fault", "mha", 16, stages({"kv": 2}, {"kv": 2}), "enforce", fail=1))
-    return run(sglang_python("0.5.23"), tmp_path_factory.mktemp("pools"), cases)
+    return [*cases, case("fault", "mha", 16, stages({"kv": 2}, {"kv": 2}), "enforce", fail=1)]
+
+
+@pytest.fixture(scope="module", params=["recorded", pytest.param("live", marks=pytest.mark.live)])
+def answers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Answers:
+    if request.param == "recorded":
+        recorded: Answers = json.loads(RECORDS.read_text("utf-8"))
+        return recorded
+    find: Callable[[str], Path] = request.getfixturevalue("sglang_python")
+    return run(find("0.5.23"), tmp_path_factory.mktemp("pools"), all_cases())
 
 
 def pools_of(rank: dict[str, Any]) -> dict[str, list[int]]:
@@ -156,3 +168,19 @@ def test_stages_that_would_hang_or_fail_end_by_one_error_on_every_rank(answers: 
 
 def test_a_rank_that_fails_ends_all_with_its_message(answers: Answers) -> None:
     assert all("a fault on stage 1" in rank["error"] for rank in answers["fault"])
+
+
+def main() -> None:
+    """Record what the interpreter named on the command line comes to."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = run(Path(sys.argv[1]), Path(folder), all_cases())
+    for ranks in found.values():
+        for rank in ranks:
+            rank.pop("where", None)
+    lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(ranks)}" for name, ranks in found.items())
+    RECORDS.parent.mkdir(exist_ok=True)
+    RECORDS.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
