@@ -19,7 +19,6 @@ from typing import Any
 import harness
 import models
 import sglang.srt.mem_cache.deepseek_v4_memory_pool as v4_pools
-import sglang.srt.utils.common as common
 import torch
 from sglang.srt.mem_cache.kv_cache_builder import resolve_decode_retraction_backup
 from sglang.srt.mem_cache.memory_pool import MHATokenToKVPool, MLATokenToKVPool
@@ -27,9 +26,15 @@ from sglang.srt.models.registry import ModelRegistry
 from sglang.srt.runtime_context import get_disagg, get_memory, get_schedule, get_spec
 from sglang.srt.speculative.dspark_components.dspark_config import parse_dspark_draft_config
 from sglang.srt.speculative.spec_info import SpeculativeAlgorithm
+from sglang.srt.utils import common
 from torch import nn
 
 DSPARK_V4 = "DeepseekV4ForCausalLMDSpark"
+
+
+def _capability(*arguments: Any) -> tuple[int, int]:
+    """Asked when it is needed: models.py sets it for each case."""
+    return torch.cuda.get_device_capability(*arguments)
 
 
 class _Torch:
@@ -38,7 +43,7 @@ class _Torch:
     version = SimpleNamespace(cuda="12.9")
     cuda = SimpleNamespace(
         is_available=lambda: True,
-        get_device_capability=lambda *arguments: torch.cuda.get_device_capability(*arguments),
+        get_device_capability=_capability,
         use_mem_pool=torch.cuda.use_mem_pool,
     )
 
@@ -178,8 +183,6 @@ def _offload(kvcache: Any) -> dict[str, Any]:
         calls.pools[-1] = "offload_kv"
         described["raw_slots"], described["share_gb"] = calls.raw[-1], calls.sizes[-1]
     return described
-
-
 
 
 if __name__ == "__main__":

@@ -74,7 +74,11 @@ def deepseek_v4() -> list[Case]:
         {"model": "special/deepseek-v4.1", "args": {**ratio, "swa_full_tokens_ratio": 0.2}},
         {"model": "special/deepseek-v4.1", "args": {**ratio, "swa_full_tokens_ratio": 0.2, "pp_size": 2}},
         {"model": "special/deepseek-v4.1", "args": {**ratio, "swa_full_tokens_ratio": 0.2}, "gpu": "sm100"},
-        {"model": "special/deepseek-v4.1", "args": {**ratio, "swa_full_tokens_ratio": 0.2, "tp_size": 1}, "gpu": "sm100"},
+        {
+            "model": "special/deepseek-v4.1",
+            "args": {**ratio, "swa_full_tokens_ratio": 0.2, "tp_size": 1},
+            "gpu": "sm100",
+        },
         {
             "model": "special/deepseek-v4.1",
             "args": {**ratio, "swa_full_tokens_ratio": 0.2, "tp_size": 1},
@@ -210,7 +214,10 @@ def drafts() -> list[Case]:
             "args": {**size, **STATES, **EAGLE, "pp_size": 2, "disaggregation_mode": "prefill"},
         },
         {"model": "XiaomiMiMo--MiMo-V2-Flash", "args": {**size, **MILLION, **EAGLE, "tp_size": 8}},
-        {"model": "XiaomiMiMo--MiMo-V2-Flash", "args": {"tp_size": 8, "page_size": 64, "hicache_ratio": 2.0} | MILLION | EAGLE},
+        {
+            "model": "XiaomiMiMo--MiMo-V2-Flash",
+            "args": {"tp_size": 8, "page_size": 64, "hicache_ratio": 2.0} | MILLION | EAGLE,
+        },
     ]
     made += [
         {"model": GPT_OSS, "args": {**size, **MILLION, **more, **beside(algorithm, draft)}}
@@ -228,9 +235,8 @@ def drafts() -> list[Case]:
 def unified() -> list[Case]:
     size = {"tp_size": 4, "page_size": 64, "enable_unified_memory": True, **MILLION}
     return [
-        {"model": GPT_OSS, "args": {**size, "hicache_size": 100}},
+        {"model": GPT_OSS, "args": {**size, "hicache_size": 20}},
         {"model": GPT_OSS, "args": {**size, "hicache_size": 33, "tp_size": 8}},
-        {"model": "google--gemma-4-26B-A4B", "args": {**size, "hicache_size": 50}},
     ]
 
 
