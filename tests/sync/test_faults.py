@@ -408,6 +408,10 @@ class TestRanksThatFail:
     def test_a_single_rank_fails_alone(self) -> None:
         with pytest.raises(ConfigurationError, match=r"^HC406 rank-failed: the host pools could not be planned"):
             resolve_with(None, can_not_read, terms())
+        with pytest.raises(ConfigurationError) as caught:
+            resolve_with(None, SEED[0], terms(0))
+        assert codes(caught.value) == ["HC301"]
+        assert "stage" not in str(caught.value)
 
 
 class TestStagesAndTensorRanks:
@@ -445,6 +449,22 @@ class TestStagesAndTensorRanks:
         results = run_on_threads(
             2, lambda group: resolve_with(group, stages[group.rank], terms(capacity), stage_index=0)
         )
+        error = the_error(results)
+        assert codes(error) == ["HC409"]
+        assert words in str(error)
+
+    @pytest.mark.parametrize(
+        ("accounting", "words"),
+        [
+            ("total", "host pages of kv: 625,000 on rank 0; 312,500 on rank 1"),
+            ("sglang", "host slots of kv: 10,000,000 on rank 0; 5,000,000 on rank 1"),
+        ],
+    )
+    def test_tensor_ranks_with_other_bytes(self, accounting: Any, words: str) -> None:
+        """Heads that do not divide evenly, say: the same device pools to look at, but rows of another width."""
+        stages = [Stage((DevicePool("kv", None, size, 16),)) for size in (100, 200)]
+        asked = terms(1, accounting)
+        results = run_on_threads(2, lambda group: resolve_with(group, stages[group.rank], asked, stage_index=0))
         error = the_error(results)
         assert codes(error) == ["HC409"]
         assert words in str(error)
