@@ -5,7 +5,7 @@ pins are for it): the one that $HICACHE_ORACLE_PYTHON names, else `python3.11` o
 
     python tools/oracle.py build  [--server] [--sglang 0.5.23]   make or reuse the environment, print its folder
     python tools/oracle.py run    [--server] [--sglang …] SCRIPT [ARGUMENTS…]
-    python tools/oracle.py record [pools|models|collective] [--only TEXT] [--seconds N] [--resume]
+    python tools/oracle.py record [pools|models|special|collective] [--only TEXT] [--seconds N] [--resume]
     python tools/oracle.py sample [N] [--seed TEXT]               N recorded cases anew; fails when a figure changed
 
 Environments lie in $HICACHE_ORACLE, else in hicache-config/ below $XDG_CACHE_HOME or ~/.cache; a folder's name holds
@@ -40,7 +40,7 @@ import recordings  # noqa: E402 - lies beside the drivers
 DEFAULT_RELEASE = "0.5.23"
 BASE_STUBS = ("import_only.py", "triton", "torchvision")
 SERVER_STUBS = ("vllm",)
-RECORDED = ("pools", "models", "collective")
+RECORDED = ("pools", "models", "special", "collective")
 
 
 class OracleError(Exception):
@@ -256,6 +256,10 @@ def case_lists(what: str) -> dict[str, list[dict[str, Any]]]:
         import model_cases
 
         return {"models": model_cases.cases()}
+    if what == "special":
+        import special_cases
+
+        return {"special": special_cases.cases()}
     import collective_cases
 
     return {"collective": collective_cases.cases()}
@@ -296,8 +300,8 @@ def record(what: str, only: str, seconds: float | None, resume: bool) -> None:
 
 def sample(count: int, seed: str) -> int:
     """Make some recorded cases anew, three of five of them pools. The number of those that changed."""
-    changed = 0
-    for what, number in (("pools", count - count * 2 // 5), ("models", count * 2 // 5)):
+    changed, fifth = 0, count // 5
+    for what, number in (("pools", count - 2 * fifth), ("models", fifth), ("special", fifth)):
         entries = [entry for path in recordings.files(what) for entry in recordings.read(path)[1]]
         chosen = {entry["id"]: entry for entry in random.Random(seed).sample(entries, min(number, len(entries)))}
         for answer in ask(f"{what}.py", list(chosen.values())) if chosen else ():
