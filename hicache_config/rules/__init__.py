@@ -18,6 +18,7 @@ TOPICS = (
     "layouts",
     "memory_pools",
     "models",
+    "other_caches",
     "parallel",
     "retraction",
     "settled",

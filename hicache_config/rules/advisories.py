@@ -21,8 +21,8 @@ ON = {"enable_hierarchical_cache": True}
     until="0.5.16",
     covers=("7 split",),
     why="Up to 0.5.16 each independent pool (full attention, sliding windows, Mamba states) gets the whole "
-    "--hicache-size: two pools take twice the size. Since 0.5.17 it is one total, shared by device bytes. Source: the "
-    "wheels of 0.5.16 and 0.5.17, hybrid_pool_assembler.py (_split_hicache_size).",
+    "--hicache-size: two pools take twice the size. Since 0.5.17 it is one total, shared by device bytes. "
+    "Source: the wheels of 0.5.16 and 0.5.17, hybrid_pool_assembler.py (_split_hicache_size).",
     bad={**ON, "hicache_size": 20},
     good={**ON, "hicache_ratio": 2.0},
     needs=("model",),
@@ -50,8 +50,8 @@ def size_taken_by_every_pool(case: Case) -> Iterator[Seen]:
     until="0.5.14",
     covers=("7 minimum",),
     why="Up to 0.5.14 every pipeline stage keeps the tokens that its own bytes buy; stages with different numbers of "
-    "layers then schedule differently and break apart under pressure. Since 0.5.15 they take the minimum. Source: the "
-    "wheels of 0.5.14 and 0.5.15 (sync_fixed_hicache_size).",
+    "layers then schedule differently and break apart under pressure. Since 0.5.15 they take the minimum. "
+    "Source: the wheels of 0.5.14 and 0.5.15 (sync_fixed_hicache_size).",
     bad={**ON, "pp_size": 3, "hicache_size": 100},
     good={**ON, "pp_size": 3, "hicache_ratio": 2.0},
     needs=("plan",),
@@ -107,8 +107,9 @@ def storage_in_stages(case: Case) -> Iterator[Seen]:
     until="0.5.12",
     covers=("7 unified tree",),
     why="Up to 0.5.12 HiCache's own prefix tree takes plain, latent and sparse pools alone; models with "
-    "sliding-window pools need SGLANG_ENABLE_UNIFIED_RADIX_TREE=1 (since 0.5.11) or a later release, which takes the "
-    "unified tree by itself. Source: the wheels of 0.5.12 and 0.5.14, mem_cache/hiradix_cache.py and registry.py.",
+    "sliding-window pools need SGLANG_ENABLE_UNIFIED_RADIX_TREE=1 (since 0.5.11) or a later release, which takes "
+    "the unified tree by itself. Source: the wheels of 0.5.12 and 0.5.14, mem_cache/hiradix_cache.py and "
+    "registry.py.",
     bad=ON,
     good={},
     needs=("model",),
@@ -136,8 +137,8 @@ def tree_without_sliding_windows(case: Case) -> Iterator[Seen]:
     until="0.5.18",
     covers=("7 division",),
     why="Up to 0.5.18 each rank compares its own pools with all of the host's free memory, so every rank passes and "
-    "the machine is killed later; since 0.5.19 the memory is divided by the ranks of the host. Source: the wheels of "
-    "0.5.18 and 0.5.19, mem_cache/pool_host/base.py.",
+    "the machine is killed later; since 0.5.19 the memory is divided by the ranks of the host. Source: the "
+    "wheels of 0.5.18 and 0.5.19, mem_cache/pool_host/base.py.",
     bad={**ON, "tp_size": 8, "hicache_size": 100},
     good={**ON, "hicache_size": 100},
     settings={"sglang": "0.5.18"},
@@ -183,9 +184,9 @@ def tiny_pages_cost_device_memory(case: Case) -> Iterator[Seen]:
     "latent-rows-kept-by-every-rank",
     "note",
     covers=("1.5 replicated",),
-    why="With latent rows (MLA, DSA) every tensor rank keeps the same rows, and so does each rank's host pool: a size "
-    "of 40 on 8 ranks pins 320 GB for 40 GB of content. Attention data parallelism has different content on each "
-    "rank. Source: SGLang 0.5.23, mem_cache/pool_host/mla.py.",
+    why="With latent rows (MLA, DSA) every tensor rank keeps the same rows, and so does each rank's host pool: a "
+    "size of 40 on 8 ranks pins 320 GB for 40 GB of content. Attention data parallelism has different content on "
+    "each rank. Source: SGLang 0.5.23, mem_cache/pool_host/mla.py.",
     bad={**ON, "tp_size": 8, "hicache_size": 40},
     good={**ON, "tp_size": 8, "attn_dp_size": 8, "hicache_size": 40},
     needs=("model",),

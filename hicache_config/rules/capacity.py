@@ -107,8 +107,8 @@ def hicache_off(case: Case) -> Iterator[Seen]:
     "size-looks-like-a-total",
     "warning",
     why="--hicache-size is GB (10**9 bytes) per rank: a node pins the size times its ranks. People who write the "
-    "memory of the machine there ask for several times of it. Source: SGLang 0.5.23, mem_cache/pool_host/base.py; the "
-    "limit of 4,096 GB for a node is this program's own.",
+    "memory of the machine there ask for several times of it. Source: SGLang 0.5.23, "
+    "mem_cache/pool_host/base.py; the limit of 4,096 GB for a node is this program's own.",
     bad={**ON, "tp_size": 8, "hicache_size": 1024},
     good={**ON, "tp_size": 8, "hicache_size": 128},
 )
@@ -132,8 +132,8 @@ def size_looks_like_a_total(case: Case) -> Iterator[Seen]:
     "host-smaller-than-device",
     "warning",
     why="With a ratio below 1 the host tier holds less than the device tier and keeps nearly nothing that the device "
-    "has not. Up to 0.5.14 SGLang asserts that it is larger and does not start; since 0.5.15 it only logs a warning. "
-    "Source: the wheels of 0.5.14 and 0.5.15, mem_cache/memory_pool_host.py.",
+    "has not. Up to 0.5.14 SGLang asserts that it is larger and does not start; since 0.5.15 it only logs a "
+    "warning. Source: the wheels of 0.5.14 and 0.5.15, mem_cache/memory_pool_host.py.",
     bad={**ON, "hicache_ratio": 0.5},
     good={**ON, "hicache_ratio": 2.0},
     late="mem_cache/memory_pool_host.py:HostKVCache.__init__",
@@ -164,9 +164,9 @@ def host_smaller_than_device(case: Case) -> Iterator[Seen]:
     "note",
     since="0.5.21",
     covers=(2,),
-    why="With neither size nor ratio SGLang takes 2.0 (1.2 in mode buffer_only) and lowers it, without a lower limit, "
-    "until all pools of all ranks fit into the fraction of free host memory. Before 0.5.21 it takes the default as it "
-    "is. Source: SGLang 0.5.23, mem_cache/hicache_auto_size.py.",
+    why="With neither size nor ratio SGLang takes 2.0 (1.2 in mode buffer_only) and lowers it, without a lower "
+    "limit, until all pools of all ranks fit into the fraction of free host memory. Before 0.5.21 it takes the "
+    "default as it is. Source: SGLang 0.5.23, mem_cache/hicache_auto_size.py.",
     bad=ON,
     good={**ON, "hicache_ratio": 2.0},
 )

@@ -25,8 +25,8 @@ OFFLOAD = {**DECODE, "disaggregation_decode_enable_offload_kvcache": True}
     "decode-without-prefix-cache",
     "error",
     covers=(13,),
-    why="A decode server turns its prefix cache off unless it is asked to keep it, and then HiCache is refused with a "
-    "message about --disable-radix-cache that nobody wrote. Source: SGLang 0.5.23, "
+    why="A decode server turns its prefix cache off unless it is asked to keep it, and then HiCache is refused with "
+    "a message about --disable-radix-cache that nobody wrote. Source: SGLang 0.5.23, "
     "arg_groups/pd_disaggregation_hook.py (the flag exists since 0.5.11; before, a decode server cannot have "
     "HiCache).",
     bad={**ON, **DECODE},
@@ -56,8 +56,8 @@ def decode_without_prefix_cache(case: Case) -> Iterator[Seen]:
     "warning",
     since="0.5.11",
     covers=(13,),
-    why="On a decode server --disaggregation-decode-enable-radix-cache decides alone; --disable-radix-cache beside it "
-    "has no effect. Source: SGLang 0.5.23, arg_groups/pd_disaggregation_hook.py:handle_pd_disaggregation.",
+    why="On a decode server --disaggregation-decode-enable-radix-cache decides alone; --disable-radix-cache beside "
+    "it has no effect. Source: SGLang 0.5.23, arg_groups/pd_disaggregation_hook.py:handle_pd_disaggregation.",
     bad={**DECODE_PREFIX, "disable_radix_cache": True},
     good=DECODE_PREFIX,
 )
@@ -82,8 +82,9 @@ def prefix_cache_switch_overwritten(case: Case) -> Iterator[Seen]:
     since="0.5.19",
     covers=(33,),
     why="A decode server's prefix cache for a model with sliding-window layers lives on the device alone, so HiCache "
-    "is refused; DeepSeek V4 needs its unified KV layout for it, and Gemma 4 and MiMo-V2 have none. SGLang finds out "
-    "when the pools are there. Source: SGLang 0.5.23, mem_cache/kv_cache_builder.py:validate_decode_radix_cache.",
+    "is refused; DeepSeek V4 needs its unified KV layout for it, and Gemma 4 and MiMo-V2 have none. SGLang finds "
+    "out when the pools are there. Source: SGLang 0.5.23, "
+    "mem_cache/kv_cache_builder.py:validate_decode_radix_cache.",
     bad={**ON, **DECODE_PREFIX},
     good={**ON, **PREFILL},
     needs=("model",),
@@ -144,8 +145,8 @@ def decode_prefix_cache_excludes(case: Case) -> Iterator[Seen]:
     since="0.5.16",
     covers=(31,),
     why="Optimistic prefill runs in one stage, and with HiCache only without a storage backend (write_back or "
-    "write_through) or with buffer_only and write_through; before 0.5.21 with no HiCache at all. Otherwise SGLang "
-    "sets the attempts to 0. Source: SGLang 0.5.23, arg_groups/serving_hook.py:handle_other_validations.",
+    "write_through) or with buffer_only and write_through; before 0.5.21 with no HiCache at all. Otherwise "
+    "SGLang sets the attempts to 0. Source: SGLang 0.5.23, arg_groups/serving_hook.py:handle_other_validations.",
     bad={**ON, **PREFILL, "optimistic_prefill_attempts": 2, "hicache_write_policy": "write_through_selective"},
     good={**ON, **PREFILL, "optimistic_prefill_attempts": 2},
 )
@@ -218,9 +219,10 @@ def prefill_complete_excludes(case: Case) -> Iterator[Seen]:
     "error",
     since="0.5.21",
     covers=(62,),
-    why="The threshold is a share between 0 and 1. Below 1 (in 0.5.21 above 0: its meaning was turned round) received "
-    "KV may go to host memory, which needs the host pool for retraction and works neither with HiSparse nor with "
-    "servers that change roles. Source: SGLang 0.5.23, arg_groups/pd_disaggregation_hook.py:handle_pd_disaggregation.",
+    why="The threshold is a share between 0 and 1. Below 1 (in 0.5.21 above 0: its meaning was turned round) "
+    "received KV may go to host memory, which needs the host pool for retraction and works neither with HiSparse "
+    "nor with servers that change roles. Source: SGLang 0.5.23, "
+    "arg_groups/pd_disaggregation_hook.py:handle_pd_disaggregation.",
     bad={**DECODE, "disaggregation_decode_host_receive_threshold": 1.5},
     good={**DECODE, "disaggregation_decode_host_receive_threshold": 0.5},
 )

@@ -295,4 +295,9 @@ _page(
     "Unified memory of a model with sliding windows shares one arena, which is not planned.",
 )
 _page("HC628", "v41-refuses", "error", "A set-up that DeepSeek V4.1 does not run in.")
-_page("HC452", "huge-pages-round-up", "warning", "Huge pages round each buffer of the running engine up, beyond what was planned.")
+_page(
+    "HC452",
+    "huge-pages-round-up",
+    "warning",
+    "Huge pages round each buffer of the running engine up, beyond what was planned.",
+)

@@ -39,8 +39,9 @@ def _beside(case: Case) -> int:
     "error",
     covers=("5 allowance",),
     why="Every rank pins its own pools. SGLang keeps 10 GiB of a host free, divides the rest by the ranks on it "
-    "(since 0.5.19; before, each rank saw all of it, so that every check passed and the machine was killed later), "
-    "and refuses a pool that is larger. Replicas (--dp-size) and other engines are not counted by it, but are here.",
+    "(since 0.5.19; before, each rank saw all of it, so that every check passed and the machine was killed "
+    "later), and refuses a pool that is larger. Replicas (--dp-size) and other engines are not counted by it, "
+    "but are here.",
     bad={**ON, "tp_size": 4, "hicache_size": 40},
     good={**ON, "tp_size": 4, "hicache_size": 30},
     needs=("plan", "host"),
@@ -106,9 +107,9 @@ def node_nearly_full(case: Case) -> Iterator[Seen]:
     "one-registration-too-large",
     "warning",
     covers=("5 registration",),
-    why="Since 0.5.19 host memory is registered with the driver in pieces (SGLANG_HICACHE_HOST_REGISTER_CHUNK_GB, 256 "
-    "GB by default); before, a pool is registered as a whole, and some drivers refuse 512 GiB and more. Source: "
-    "SGLang 0.5.23, mem_cache/pool_host/common.py; the limit is from reports, not from a run.",
+    why="Since 0.5.19 host memory is registered with the driver in pieces (SGLANG_HICACHE_HOST_REGISTER_CHUNK_GB, "
+    "256 GB by default); before, a pool is registered as a whole, and some drivers refuse 512 GiB and more. "
+    "Source: SGLang 0.5.23, mem_cache/pool_host/common.py; the limit is from reports, not from a run.",
     until="0.5.18",
     bad={**ON, "hicache_size": 600},
     good={**ON, "hicache_size": 500},

@@ -76,8 +76,8 @@ def layout_rewritten_for_direct(case: Case) -> Iterator[Seen]:
     "warning",
     covers=(36,),
     why="Mooncake (and npu_memcache, since 0.5.20) cannot store layer_first, so SGLang takes page_first or, with "
-    "direct copies, page_first_direct. With kernel_ascend it keeps layer_first and only logs. Source: SGLang 0.5.23, "
-    "arg_groups/hicache_hook.py:resolve_storage_layout_compatibility.",
+    "direct copies, page_first_direct. With kernel_ascend it keeps layer_first and only logs. Source: SGLang "
+    "0.5.23, arg_groups/hicache_hook.py:resolve_storage_layout_compatibility.",
     bad={**ON, "hicache_mem_layout": "layer_first", "hicache_storage_backend": "mooncake"},
     good={**ON, "hicache_mem_layout": "layer_first", "hicache_storage_backend": "file"},
 )
@@ -234,8 +234,8 @@ def _unfit_seen(case: Case, pool: Pool | None, kind: str, better: tuple[str, str
     until="0.5.13",
     covers=("fa3",),
     why="Up to 0.5.13 kernel copies disturb decoding with fa3, so SGLang takes direct copies where fa3 is named as "
-    "the decode backend (and decodes with flashinfer or triton where it would take fa3 by itself). Source: the wheels "
-    "of 0.5.13 and 0.5.14, server_args.py:_resolve_io_decode_attention_compatibility.",
+    "the decode backend (and decodes with flashinfer or triton where it would take fa3 by itself). Source: the "
+    "wheels of 0.5.13 and 0.5.14, server_args.py:_resolve_io_decode_attention_compatibility.",
     bad={**ON, "decode_attention_backend": "fa3"},
     good={**ON, "decode_attention_backend": "flashinfer"},
 )

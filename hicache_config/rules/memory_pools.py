@@ -25,8 +25,8 @@ _UNIFIED_ALGORITHMS = ("DSPARK", "EAGLE", "EAGLE3", "DFLASH")
     since="0.5.20",
     covers=(53, 67),
     why="Unified memory hands out virtual places. LMCache, the external linker, two-batch overlap, tree drafts and "
-    "other speculative algorithms than DSPARK, DFLASH, EAGLE and EAGLE3 cannot follow them; a pair of servers with it "
-    "runs in one stage, and EAGLE drafts with it exclude HiCache (since 0.5.22). Source: SGLang 0.5.23, "
+    "other speculative algorithms than DSPARK, DFLASH, EAGLE and EAGLE3 cannot follow them; a pair of servers "
+    "with it runs in one stage, and EAGLE drafts with it exclude HiCache (since 0.5.22). Source: SGLang 0.5.23, "
     "arg_groups/kv_cache_hook.py:handle_unified_memory_pool.",
     bad={**UNIFIED, "enable_lmcache": True},
     good=UNIFIED,
@@ -188,9 +188,9 @@ def tlru_needs_the_unified_tree(case: Case) -> Iterator[Seen]:
     "fp4-has-no-host-pool",
     "error",
     covers=(55, 56),
-    why="Host pools do not keep the scales of FP4 rows. Since 0.5.21 SGLang refuses native nvfp4 with trtllm_mha when "
-    "the arguments are read; every other FP4 recipe passes there and fails when the host pool is built (before 0.5.21 "
-    "it may run and hand back wrong rows). Source: SGLang 0.5.23, "
+    why="Host pools do not keep the scales of FP4 rows. Since 0.5.21 SGLang refuses native nvfp4 with trtllm_mha "
+    "when the arguments are read; every other FP4 recipe passes there and fails when the host pool is built "
+    "(before 0.5.21 it may run and hand back wrong rows). Source: SGLang 0.5.23, "
     "arg_groups/kv_cache_hook.py:handle_kv4_compatibility, mem_cache/pool_host/mha.py and mla.py.",
     bad={**ON, "kv_cache_dtype": "fp4_mx_block16"},
     good={**ON, "kv_cache_dtype": "fp8_e4m3"},
@@ -218,9 +218,10 @@ def fp4_has_no_host_pool(case: Case) -> Iterator[Seen]:
     "error",
     since="0.5.21",
     covers=(57, 58),
-    why="mxfp8 rows need a Blackwell GPU; their host pool takes the layout page_first with kernel copies and pages of "
-    "128, and neither packed drafts nor different widths of keys and values. SGLang checks the GPU when the arguments "
-    "are read, the rest when the pool is built. Source: SGLang 0.5.23, mem_cache/pool_host/mha_mxfp8.py.",
+    why="mxfp8 rows need a Blackwell GPU; their host pool takes the layout page_first with kernel copies and pages "
+    "of 128, and neither packed drafts nor different widths of keys and values. SGLang checks the GPU when the "
+    "arguments are read, the rest when the pool is built. Source: SGLang 0.5.23, "
+    "mem_cache/pool_host/mha_mxfp8.py.",
     bad={**ON, "kv_cache_dtype": "mxfp8", "page_size": 64},
     good={**ON, "kv_cache_dtype": "mxfp8", "page_size": 128},
     settings={"gpu": "sm100"},

@@ -84,8 +84,9 @@ def fused_draft_and_hicache(case: Case) -> Iterator[Seen]:
     covers=(73,),
     since="0.5.14",
     why="Recurrent states are kept at page boundaries: strategy no_buffer needs pages of 1 and no overlap schedule, "
-    "with extra_buffer the track interval must be a multiple of the page, and the page and the chunk of 64 tokens "
-    "must divide each other. Source: SGLang 0.5.23, arg_groups/mamba_hook.py and overrides.py:mamba_cache_chunk_size.",
+    "with extra_buffer the track interval must be a multiple of the page, and the page and the chunk of 64 "
+    "tokens must divide each other. Source: SGLang 0.5.23, arg_groups/mamba_hook.py and "
+    "overrides.py:mamba_cache_chunk_size.",
     bad={**ON, "mamba_radix_cache_strategy": "no_buffer", "page_size": 64},
     good={**ON, "mamba_radix_cache_strategy": "no_buffer", "disable_overlap_schedule": True},
     needs=("model",),
@@ -175,7 +176,6 @@ def chunk_not_a_multiple_of_the_page(case: Case) -> Iterator[Seen]:
     "speculation-in-stages",
     "error",
     covers=(51,),
-    since="0.5.20",
     why="Under pipeline parallelism SGLang drafts with EAGLE alone, on a prefill server (or with "
     "SGLANG_ENABLE_PP_SPEC on one server), and with DSPARK on a prefill server. Source: SGLang 0.5.23, "
     "arg_groups/validation_hook.py:check_pipeline_parallel_compat.",
@@ -188,9 +188,13 @@ def speculation_in_stages(case: Case) -> Iterator[Seen]:
     algorithm = "EAGLE" if algorithm == "NEXTN" else algorithm
     if not algorithm or case.resolved("pp_size") <= 1:
         return
+    if case.release.at_least("0.5.18") and not case.release.at_least("0.5.20"):
+        return  # these two releases change over; their checks were not read in full
     relayed = case.environment.get("SGLANG_ENABLE_PP_SPEC", "").lower() in ("1", "true", "yes")
     if algorithm == "DSPARK":
         fits = mode(case) == "prefill" and not relayed
+    elif not case.release.at_least("0.5.18"):
+        fits = False
     else:
         many = case.raw("enable_multi_layer_eagle")
         fits = algorithm == "EAGLE" and not many and (mode(case) == ("null" if relayed else "prefill"))

@@ -164,9 +164,9 @@ def page_not_divisible_by_context_ranks(case: Case) -> Iterator[Seen]:
     "error",
     since="0.5.22",
     covers=(48,),
-    why="Page sharding is for a prefill server and SGLang's own prefix tree; with HiCache it takes no storage backend "
-    "(0.5.22 no HiCache at all), and for sparse attention mode cache, kernel copies and layer_first or page_first. "
-    "Source: SGLang 0.5.23, arg_groups/kv_shard_hook.py.",
+    why="Page sharding is for a prefill server and SGLang's own prefix tree; with HiCache it takes no storage "
+    "backend (0.5.22 no HiCache at all), and for sparse attention mode cache, kernel copies and layer_first or "
+    "page_first. Source: SGLang 0.5.23, arg_groups/kv_shard_hook.py.",
     bad={**ON, **SHARD, "hicache_storage_backend": "file"},
     good={"disaggregation_mode": "prefill"},
 )
@@ -186,7 +186,9 @@ def sharding_excludes(case: Case) -> Iterator[Seen]:
             yield excluded(case, other, name, "it needs whole pages on each rank", f"Take {flag(case, other)} out.")
     if case.raw("dcp_size") > 1:
         yield excluded(case, "dcp_size", name, "both widen a page", f"Take {flag(case, name)} out.")
-    if hicache(case) and case.raw("hicache_storage_backend") is not None:
+    if hicache(case) and not case.release.at_least("0.5.23"):
+        yield excluded(case, "enable_hierarchical_cache", name, "host pools hold whole pages", "Keep one of the two.")
+    elif hicache(case) and case.raw("hicache_storage_backend") is not None:
         yield excluded(case, "hicache_storage_backend", name, "it stores whole pages of a rank", "Keep one of the two.")
     if hicache(case) and case.traits is not None and case.traits.sparse:
         plain = case.resolved("hicache_mem_layout") in ("layer_first", "page_first")

@@ -255,7 +255,8 @@ def _has_host_pools(work: _Work) -> bool:
 
 def _host_pools(work: _Work) -> None:
     """Layout, copies and policy of host pools (hicache_hook.py)."""
-    if work["hicache_host_memory_mode"] == "buffer_only" and work["hicache_write_policy"] == "write_back":
+    buffer_only = work["hicache_host_memory_mode"] == "buffer_only"
+    if buffer_only and work["hicache_write_policy"] == "write_back" and work.since("0.5.22"):
         work.set("hicache_write_policy", "write_through", "buffer_only keeps nothing on the host to write back", 18)
     if receives_on_host(work["disaggregation_decode_host_receive_threshold"], work.release):
         work.set("hicache_mem_layout", "layer_first", "received KV comes layer by layer", 39)

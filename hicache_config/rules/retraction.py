@@ -96,9 +96,10 @@ def retraction_host_pool_and_model(case: Case) -> Iterator[Seen]:
     since="0.5.18",
     covers=(61,),
     why="Without a word on it a decode server keeps retracted requests in a host pool where it can (plain or "
-    "sliding-window pools, no recurrent states, no prefix cache, no offload, no preemption, not on ROCm) and else "
-    "copies tensors. That host pool is sized by the HiCache arguments: by default 0.2 of the device pool, at least "
-    "one request. Source: SGLang 0.5.23, mem_cache/kv_cache_builder.py:resolve_decode_retraction_backup.",
+    "sliding-window pools, no recurrent states, no prefix cache, no offload, no preemption, not on ROCm) and "
+    "else copies tensors. That host pool is sized by the HiCache arguments: by default 0.2 of the device pool, "
+    "at least one request. Source: SGLang 0.5.23, "
+    "mem_cache/kv_cache_builder.py:resolve_decode_retraction_backup.",
     bad=DECODE,
     good={**DECODE, BACKUP: "cpu_tensor"},
 )
@@ -124,8 +125,8 @@ def retraction_left_to_the_server(case: Case) -> Iterator[Seen]:
     "error",
     since="0.5.21",
     covers=(63,),
-    why="A host pool that receives KV must hold, beside the retraction reserve, at least one more page; SGLang checks "
-    "it when the decode queues are made. Source: SGLang 0.5.23, disaggregation/decode.py.",
+    why="A host pool that receives KV must hold, beside the retraction reserve, at least one more page; SGLang "
+    "checks it when the decode queues are made. Source: SGLang 0.5.23, disaggregation/decode.py.",
     bad={**DECODE, "disaggregation_decode_host_receive_threshold": 0.5, "hicache_ratio": 0.0001,
          "max_total_tokens": 4096,
          "context_length": 4096},
@@ -195,8 +196,8 @@ def decode_offload_with_unified_memory(case: Case) -> Iterator[Seen]:
     "decode-offload-settings",
     "error",
     covers=(66,),
-    why="Decode offload reads --hicache-storage-backend-extra-config as plain JSON: a file (@path) is an error there, "
-    "after the weights are loaded, and prefetch_* keys reach the backend. Source: SGLang 0.5.23, "
+    why="Decode offload reads --hicache-storage-backend-extra-config as plain JSON: a file (@path) is an error "
+    "there, after the weights are loaded, and prefetch_* keys reach the backend. Source: SGLang 0.5.23, "
     "disaggregation/decode_kvcache_offload_manager.py.",
     bad={**OFFLOAD, "hicache_storage_backend_extra_config": "@hicache.json"},
     good={**OFFLOAD, "hicache_storage_backend_extra_config": '{"file_storage_path": "/data/hicache"}'},

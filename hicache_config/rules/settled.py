@@ -58,8 +58,8 @@ def page_size_rewritten(case: Case) -> Iterator[Seen]:
     "note",
     covers=("kv type",),
     why="With --kv-cache-dtype auto the KV type is not always that of the weights: a checkpoint's quantisation may "
-    "ask for fp8_e4m3, and sparse attention takes it on Blackwell. It decides the bytes of a row, and so what a size "
-    "buys. Source: SGLang 0.5.23, arg_groups/overrides.py:_dsa_kv_cache_dtype_default and "
+    "ask for fp8_e4m3, and sparse attention takes it on Blackwell. It decides the bytes of a row, and so what a "
+    "size buys. Source: SGLang 0.5.23, arg_groups/overrides.py:_dsa_kv_cache_dtype_default and "
     "mem_cache/kv_cache_dtype.py.",
     bad=ON,
     good={**ON, "kv_cache_dtype": "fp8_e4m3"},

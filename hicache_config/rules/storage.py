@@ -44,9 +44,9 @@ def _backend(case: Case) -> str | None:
     "layout-not-for-this-storage",
     "error",
     covers=("2.7 layouts",),
-    why="Each backend stores certain layouts alone. npu_memcache, simm and mori assert theirs when they are attached; "
-    "hf3fs leaves a variable unset with page_head and page_first_kv_split; TensorCast takes page_first with kernel or "
-    "page_first_direct with direct. Source: SGLang 0.5.23, mem_cache/storage/.",
+    why="Each backend stores certain layouts alone. npu_memcache, simm and mori assert theirs when they are "
+    "attached; hf3fs leaves a variable unset with page_head and page_first_kv_split; TensorCast takes page_first "
+    "with kernel or page_first_direct with direct. Source: SGLang 0.5.23, mem_cache/storage/.",
     bad={**ON, _BACKEND: "hf3fs", "hicache_mem_layout": "page_head"},
     good={**ON, _BACKEND: "hf3fs", "hicache_mem_layout": "page_first"},
     late="mem_cache/storage/backend_factory.py:_create_builtin_backend",
@@ -74,9 +74,10 @@ def layout_not_for_this_storage(case: Case) -> Iterator[Seen]:
     "error",
     covers=("2.7 models",),
     why="AIBrix refuses latent rows; hf3fs needs a metadata server for them (the file of "
-    "SGLANG_HICACHE_HF3FS_CONFIG_PATH). Host pools of keys and values with different widths, and of mxfp8, hand out "
-    "no flat pages: backends that copy them fail at the first page, while requests run. DeepSeek V4's anchor pool has "
-    "no bytes, by which hf3fs divides. Source: SGLang 0.5.23, mem_cache/storage/ and mem_cache/pool_host/mha.py.",
+    "SGLANG_HICACHE_HF3FS_CONFIG_PATH). Host pools of keys and values with different widths, and of mxfp8, hand "
+    "out no flat pages: backends that copy them fail at the first page, while requests run. DeepSeek V4's anchor "
+    "pool has no bytes, by which hf3fs divides. Source: SGLang 0.5.23, mem_cache/storage/ and "
+    "mem_cache/pool_host/mha.py.",
     bad={**ON, _BACKEND: "aibrix"},
     good=FILE,
     needs=("model",),
@@ -149,8 +150,8 @@ def tensorcast_set_up(case: Case) -> Iterator[Seen]:
     "nixl-without-an-active-plugin",
     "error",
     covers=("2.7 nixl",),
-    why="With `plugin` in its settings NIXL takes the first one that is active; with none SGLang reads a name that is "
-    "not set. Source: SGLang 0.5.23, mem_cache/storage/nixl/nixl_utils.py:get_specified_plugin.",
+    why="With `plugin` in its settings NIXL takes the first one that is active; with none SGLang reads a name that "
+    "is not set. Source: SGLang 0.5.23, mem_cache/storage/nixl/nixl_utils.py:get_specified_plugin.",
     bad={**ON, _BACKEND: "nixl", CONFIG: '{"plugin": {"posix": {"active": false}}}'},
     good={**ON, _BACKEND: "nixl", CONFIG: '{"plugin": {"posix": {"active": true}}}'},
     late="mem_cache/storage/nixl/nixl_utils.py:get_specified_plugin",
@@ -294,8 +295,8 @@ def mori_key_without_effect(case: Case) -> Iterator[Seen]:
     "note",
     covers=("2.7 file",),
     why="The keys of the file backend hold the model's name and the ranks, neither the KV type nor the layout nor a "
-    "revision: runs that differ in those read each other's bytes. Without max_size the folder grows for ever. Source: "
-    "SGLang 0.5.23, mem_cache/hicache_storage.py:HiCacheFile.",
+    "revision: runs that differ in those read each other's bytes. Without max_size the folder grows for ever. "
+    "Source: SGLang 0.5.23, mem_cache/hicache_storage.py:HiCacheFile.",
     bad=FILE,
     good={**ON, _BACKEND: "mooncake", CONFIG: ADDRESS},
 )

@@ -171,8 +171,9 @@ def prefetch_threshold_below_a_page(case: Case) -> Iterator[Seen]:
     "error",
     covers=(77,),
     why="tp_lcm_size must be a multiple of the tensor ranks (asserted when the backend is attached), and heads are "
-    "split by it only with layout page_head, keys and values (no latent rows), and when it is larger than the ranks; "
-    "otherwise it is ignored. Source: SGLang 0.5.23, managers/cache_controller.py:_generate_storage_config.",
+    "split by it only with layout page_head, keys and values (no latent rows), and when it is larger than the "
+    "ranks; otherwise it is ignored. Source: SGLang 0.5.23, "
+    "managers/cache_controller.py:_generate_storage_config.",
     bad={**MOONCAKE, "tp_size": 4, CONFIG: '{"tp_lcm_size": 6, "master_server_address": "master:50051"}'},
     good={**MOONCAKE, "tp_size": 4, "hicache_mem_layout": "page_head",
           CONFIG: '{"tp_lcm_size": 8, "master_server_address": "master:50051"}'},
@@ -255,8 +256,8 @@ def storage_settings_as_a_mapping(case: Case) -> Iterator[Seen]:
     "warning",
     covers=("2.7 file",),
     why="A cap of the file backend that SGLang cannot read is switched off with a log line, and the folder grows "
-    "until the disk is full. It takes bytes, or k, M, G, T (powers of 1000) and Ki, Mi, Gi, Ti, with no B: 200GB is "
-    "not read. Source: SGLang 0.5.23, mem_cache/storage/file/lru_file_evictor.py:_parse_size_to_bytes.",
+    "until the disk is full. It takes bytes, or k, M, G, T (powers of 1000) and Ki, Mi, Gi, Ti, with no B: 200GB "
+    "is not read. Source: SGLang 0.5.23, mem_cache/storage/file/lru_file_evictor.py:_parse_size_to_bytes.",
     bad={**FILE, CONFIG: '{"max_size": "200GB"}'},
     good={**FILE, CONFIG: '{"max_size": "200G"}'},
 )

@@ -1,4 +1,4 @@
-"""What HiCache excludes or needs beside it: prefix cache, other caches, the linker, buffer_only, diffusion models.
+"""What HiCache excludes or needs beside it: prefix cache, storage with buffer_only, int8 states, diffusion models.
 
 Source: SGLang 0.5.23, arg_groups/hicache_hook.py, kv_cache_hook.py, mamba_hook.py, dllm_hook.py, hisparse_hook.py.
 Must not import anything above this floor.
@@ -14,7 +14,6 @@ from .common import excluded, flag, hicache, mode
 from .registry import Seen, rule
 
 ON = {"enable_hierarchical_cache": True}
-LINKER = {"enable_unified_cache_external_linker": True}
 BUFFER = {**ON, "hicache_host_memory_mode": "buffer_only"}
 
 
@@ -70,13 +69,24 @@ def buffer_only_without_storage(case: Case) -> Iterator[Seen]:
     "warning",
     since="0.5.19",
     covers=(18,),
-    why="In mode buffer_only there is no host tier to write back from, so SGLang takes write_through. Source: SGLang "
-    "0.5.23, arg_groups/hicache_hook.py:validate_hicache_host_memory_mode.",
+    why="In mode buffer_only there is no host tier to write back from: since 0.5.22 SGLang takes write_through, "
+    "before it refuses the pair. Source: SGLang 0.5.23 and the wheel of 0.5.21, "
+    "arg_groups/hicache_hook.py:validate_hicache_host_memory_mode.",
     bad={**BUFFER, "hicache_storage_backend": "file", "hicache_write_policy": "write_back"},
     good={**BUFFER, "hicache_storage_backend": "file", "hicache_write_policy": "write_through"},
 )
 def buffer_only_write_back(case: Case) -> Iterator[Seen]:
     """buffer_only with write_back."""
+    refused = case.resolution.host_pools and _buffer_only(case) and not case.release.at_least("0.5.22")
+    if refused and case.raw("hicache_write_policy") == "write_back":
+        yield Seen(
+            "hicache_write_policy",
+            f"{flag(case, 'hicache_write_policy', 'write_back')} is refused with buffer_only: the host keeps nothing",
+            f"Write {flag(case, 'hicache_write_policy', 'write_through')}.",
+            asked="write_back",
+            fix=Fix({"hicache_write_policy": "write_through"}),
+            severity="error",
+        )
     for rewrite in case.resolution.of("hicache_write_policy"):
         yield Seen(
             "hicache_write_policy",
@@ -119,8 +129,8 @@ def buffer_only_on_decode(case: Case) -> Iterator[Seen]:
     since="0.5.19",
     covers=(20, 22),
     why="buffer_only is written for the unified prefix tree alone. A registered tree, FlexKV, or the request states "
-    "of DeepSeek V4 on an Ascend NPU are refused when the tree is made, after the weights are loaded. Source: SGLang "
-    "0.5.23, mem_cache/registry.py:create_tree_cache and mem_cache/unified_radix_cache.py:init_hicache.",
+    "of DeepSeek V4 on an Ascend NPU are refused when the tree is made, after the weights are loaded. Source: "
+    "SGLang 0.5.23, mem_cache/registry.py:create_tree_cache and mem_cache/unified_radix_cache.py:init_hicache.",
     bad={**BUFFER, "hicache_storage_backend": "file", "radix_cache_backend": "own"},
     good={**BUFFER, "hicache_storage_backend": "file"},
     late="mem_cache/registry.py:create_tree_cache",
@@ -145,150 +155,6 @@ def buffer_only_needs_the_unified_tree(case: Case) -> Iterator[Seen]:
             f"Write {flag(case, 'hicache_host_memory_mode', 'cache')}.",
             asked="buffer_only",
         )
-
-
-@rule(
-    "HC215",
-    "linker-excludes",
-    "error",
-    since="0.5.20",
-    covers=(14,),
-    why="The external linker ties the prefix tree to storage with no host tier; it needs SGLang's own tree with the "
-    "prefix cache on and takes no HiCache storage backend. Source: SGLang 0.5.23, "
-    "arg_groups/hicache_hook.py:handle_hicache.",
-    bad={**LINKER, **ON},
-    good=LINKER,
-)
-def linker_excludes(case: Case) -> Iterator[Seen]:
-    """The external linker with what it excludes."""
-    if not case.raw("enable_unified_cache_external_linker"):
-        return
-    others = {
-        "enable_hierarchical_cache": "it has no host tier",
-        "hicache_storage_backend": "it has a backend of its own",
-    }
-    if case.release.at_least("0.5.21"):
-        others |= {"radix_cache_backend": "it needs SGLang's own prefix tree"}
-    for other, why in others.items():
-        if case.raw(other):
-            yield excluded(case, other, "enable_unified_cache_external_linker", why, f"Take one of the two out: {why}.")
-    if case.resolved("disable_radix_cache"):
-        yield Seen(
-            "disable_radix_cache" if case.raw("disable_radix_cache") else "enable_unified_cache_external_linker",
-            f"{flag(case, 'enable_unified_cache_external_linker')} needs the prefix cache, which is off here",
-            "Keep the prefix cache on"
-            + (
-                ", on a decode server with --disaggregation-decode-enable-radix-cache."
-                if mode(case) == "decode"
-                else "."
-            ),
-        )
-
-
-@rule(
-    "HC216",
-    "linker-config",
-    "error",
-    since="0.5.23",
-    covers=(15,),
-    why="A dynamic linker needs `linker` and `linker_module_path` and knows one more key, `linker_extra_config`. "
-    "Source: SGLang 0.5.23, mem_cache/unified_cache/linker_config.py.",
-    bad={**LINKER, "unified_cache_external_linker_backend": "dynamic",
-         "unified_cache_external_linker_config": {"linker": "a"}},
-    good={**LINKER, "unified_cache_external_linker_backend": "dynamic",
-          "unified_cache_external_linker_config": {"linker": "a", "linker_module_path": "b"}},
-)  # fmt: skip
-def linker_config(case: Case) -> Iterator[Seen]:
-    """Settings of a dynamic linker."""
-    config = case.raw("unified_cache_external_linker_config")
-    used = case.raw("enable_unified_cache_external_linker") or config is not None
-    if case.raw("unified_cache_external_linker_backend") != "dynamic" or not used:
-        return
-    name = "unified_cache_external_linker_config"
-    given = config if isinstance(config, dict) else {}
-    for key in ("linker", "linker_module_path"):
-        if not isinstance(given.get(key), str) or not given[key].strip():
-            yield Seen(
-                name,
-                f"{flag(case, name)} must name {key!r}, a text, for a dynamic linker",
-                f'Write {flag(case, name)} \'{{"linker": "…", "linker_module_path": "…"}}\'.',
-                pointer=f"/{name}/{key}" if key in given else None,
-            )
-    for key in given:
-        if key not in ("linker", "linker_module_path", "linker_extra_config"):
-            yield Seen(
-                name,
-                f"{flag(case, name)} has no key {key!r}",
-                "Settings of the linker itself go into linker_extra_config.",
-                pointer=f"/{name}/{key}",
-            )
-    if not isinstance(given.get("linker_extra_config", {}), dict):
-        yield Seen(
-            name, "linker_extra_config must be a mapping", "Write an object.", pointer=f"/{name}/linker_extra_config"
-        )
-
-
-@rule(
-    "HC217",
-    "linker-mla-dedup",
-    "error",
-    since="0.5.21",
-    covers=(16,),
-    why="Only the Mooncake linker can keep replicated latent pages once. Source: SGLang 0.5.23, "
-    "arg_groups/hicache_hook.py:handle_hicache.",
-    bad={"enable_linker_mla_dedup": True},
-    good={**LINKER, "enable_linker_mla_dedup": True},
-)
-def linker_mla_dedup(case: Case) -> Iterator[Seen]:
-    """Deduplication without the Mooncake linker."""
-    linker = case.raw("enable_unified_cache_external_linker")
-    if case.raw("enable_linker_mla_dedup") and (
-        not linker or case.raw("unified_cache_external_linker_backend") != "mooncake"
-    ):
-        yield Seen(
-            "enable_linker_mla_dedup",
-            f"{flag(case, 'enable_linker_mla_dedup')} works with the Mooncake linker alone",
-            f"Add {flag(case, 'enable_unified_cache_external_linker')} with backend mooncake, or take it out.",
-        )
-
-
-@rule(
-    "HC218",
-    "lmcache-excludes",
-    "error",
-    covers=(23,),
-    why="LMCache takes the place of HiCache and, since 0.5.21, refuses with it: the external linker, a prefix cache "
-    "that is off, speculative decoding, attention data parallelism, decode context parallelism, streaming sessions, "
-    "buffer_only and prefill/decode pairs. Source: SGLang 0.5.23, "
-    "arg_groups/kv_cache_hook.py:handle_cache_compatibility.",
-    since="0.5.21",
-    bad={**ON, "enable_lmcache": True},
-    good={"enable_lmcache": True},
-)
-def lmcache_excludes(case: Case) -> Iterator[Seen]:
-    """LMCache with what it refuses."""
-    if not case.raw("enable_lmcache"):
-        return
-    in_use = {
-        "enable_hierarchical_cache": hicache(case),
-        "enable_unified_cache_external_linker": case.raw("enable_unified_cache_external_linker"),
-        "disable_radix_cache": case.resolved("disable_radix_cache"),
-        "speculative_algorithm": case.raw("speculative_algorithm") is not None,
-        "attn_dp_size": (case.resolved("attn_dp_size") or 1) > 1,
-        "dcp_size": case.raw("dcp_size") > 1,
-        "enable_streaming_session": case.raw("enable_streaming_session"),
-        "hicache_host_memory_mode": _buffer_only(case),
-        "disaggregation_mode": mode(case) != "null",
-    }
-    for other, used in in_use.items():
-        if used:
-            yield excluded(
-                case,
-                other,
-                "enable_lmcache",
-                "LMCache does not support it",
-                f"Take {flag(case, 'enable_lmcache')} out.",
-            )
 
 
 @rule(
@@ -339,40 +205,6 @@ def int8_mamba_states(case: Case) -> Iterator[Seen]:
                 "it would read int8 states as full ones",
                 f"Take {flag(case, 'enable_int8_mamba_checkpoint')} out, or {flag(case, other)}.",
             )
-
-
-@rule(
-    "HC221",
-    "hisparse-needs-no-prefix-cache",
-    "error",
-    covers=(30,),
-    why="HiSparse has host pools of its own and needs the prefix cache off, so it never runs together with HiCache. "
-    "Source: SGLang 0.5.23, arg_groups/hisparse_hook.py:validate_hisparse.",
-    bad={"enable_hisparse": True},
-    good={"enable_hisparse": True, "disable_radix_cache": True},
-)
-def hisparse_needs_no_prefix_cache(case: Case) -> Iterator[Seen]:
-    """HiSparse with the prefix cache on, with mixed chunks, or for a model without sparse attention."""
-    if not case.raw("enable_hisparse"):
-        return
-    if not case.resolved("disable_radix_cache"):
-        yield Seen(
-            "enable_hisparse",
-            f"{flag(case, 'enable_hisparse')} needs {flag(case, 'disable_radix_cache')}"
-            + (", which HiCache excludes" if hicache(case) else ""),
-            f"Add {flag(case, 'disable_radix_cache')}" + (" and take HiCache out." if hicache(case) else "."),
-        )
-    if case.raw("enable_mixed_chunk"):
-        yield excluded(
-            case, "enable_mixed_chunk", "enable_hisparse", "SGLang does not mix them", "Take one of them out."
-        )
-    traits = case.traits
-    if traits is not None and not (traits.sparse or traits.v4 or traits.m3):
-        yield Seen(
-            "enable_hisparse",
-            f"{flag(case, 'enable_hisparse')} is for models with sparse attention; {traits.architecture} has none",
-            f"Take {flag(case, 'enable_hisparse')} out.",
-        )
 
 
 def _buffer_only(case: Case) -> bool:
