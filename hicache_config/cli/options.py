@@ -155,7 +155,9 @@ def to_options(values: Mapping[str, Any]) -> Options:
     return options
 
 
-def documents_of(ctx: click.Context, sources: Sequence[str], options: Options) -> list[Document]:
+def documents_of(
+    ctx: click.Context, sources: Sequence[str], options: Options, *, skip_unrelated: bool = False
+) -> list[Document]:
     """Read the sources, or the launch command after `--`."""
     from ..sources import read_all, read_command
 
@@ -168,4 +170,5 @@ def documents_of(ctx: click.Context, sources: Sequence[str], options: Options) -
         return [read_command(words, release=options.release().name)]
     if not sources:
         raise click.UsageError("no source given: name a file, a folder or -, or write a launch command after --")
-    return list(read_all(sources, form=options.form, release=options.release().name))
+    release = options.release().name
+    return list(read_all(sources, form=options.form, release=release, skip_unrelated=skip_unrelated))

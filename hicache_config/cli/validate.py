@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 )
 @click.option("--fix", is_flag=True, help="Write the safe fixes into the files; what is left is reported.")
 @click.option("--diff", is_flag=True, help="Show the safe fixes as a diff and write nothing.")
+@click.option(
+    "--skip-unrelated", is_flag=True, help="Leave out named files that have nothing to do with SGLang, as in a folder."
+)
 @shared_options
 @click.pass_context
 def command(ctx: click.Context, /, sources: tuple[str, ...], output: str, fix: bool, diff: bool, **values: Any) -> None:
@@ -37,7 +40,7 @@ def command(ctx: click.Context, /, sources: tuple[str, ...], output: str, fix: b
     from ..reports.printing import print_report
 
     options = to_options(values)
-    documents = documents_of(ctx, sources, options)
+    documents = documents_of(ctx, sources, options, skip_unrelated=values["skip_unrelated"])
     if diff:
         ctx.exit(_show(documents, options))
     if fix:

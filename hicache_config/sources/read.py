@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ..arguments import ServerArgs
 from ..arguments.names import find
 from ..core.releases import NEWEST
 from .arguments_file import ArgumentsReader
@@ -28,6 +29,9 @@ from .toml_tree import read_toml
 from .tree import Mapping, Node
 from .tree import Sequence as TreeSequence
 from .yaml_tree import read_yaml
+
+#: Arguments that sizes depend on and whose names no other program's files are likely to share.
+_SIZED = frozenset(ServerArgs.model_fields) - {"device", "dtype", "quantization", "load_format", "is_embedding"}
 
 #: Characters that are read of each format; more takes too long.
 LONGEST = {
@@ -61,13 +65,20 @@ def read(source: str, *, text: str | bytes | None = None, form: str | None = Non
     return _parsed(source, content, form, release, notes)
 
 
-def read_all(sources: Iterable[str], form: str | None = None, release: str = NEWEST) -> Iterator[Document]:
-    """The documents of several sources. A folder is walked in the order of names; bystanders are left out."""
+def read_all(
+    sources: Iterable[str], form: str | None = None, release: str = NEWEST, *, skip_unrelated: bool = False
+) -> Iterator[Document]:
+    """The documents of several sources. A folder is walked in the order of names; bystanders in it are left out.
+
+    `skip_unrelated` leaves them out among named files as well, for callers that name every file of a repository.
+    """
     for source in sources:
         if is_folder(source):
             yield from _folder(source, form, release)
-        else:
-            yield read(source, form=form, release=release)
+            continue
+        document = read(source, form=form, release=release)
+        if not skip_unrelated or _concerns_us(document, release):
+            yield document
 
 
 def read_command(argv: Sequence[str], release: str = NEWEST) -> Document:
@@ -109,14 +120,20 @@ def _folder(folder: str, form: str | None, release: str) -> Iterator[Document]:
 
 
 def _concerns_us(document: Document, release: str) -> bool:
-    """Whether a file of a folder is more than a bystander: it has an argument of SGLang's, or it could not be read."""
-    if document.engines:
-        return any(
-            "hicache" in given.key or find(given.key, release) is not None
-            for engine in document.engines
-            for given in engine.given
-        )
-    return any(noted.finding.code != "HC007" for noted in document.notes)
+    """Whether a file is more than a bystander: it starts SGLang, has arguments of HiCache or two that sizes depend on.
+
+    A file that could not be read may be any; it counts.
+    """
+    if not document.engines:
+        return any(noted.finding.code != "HC007" for noted in document.notes)
+    if document.format not in ("json", "yaml", "toml", "server-info"):
+        return True
+    keys = [given.key for engine in document.engines for given in engine.given]
+    if any("hicache" in key or "hierarchical" in key for key in keys):
+        return True
+    found = [find(key, release) for key in keys]
+    sized = {named.field for named in found if named and not named.is_abbreviation and named.field in _SIZED}
+    return len(sized) > 1
 
 
 def _parsed(source: str, text: str, form: str | None, release: str, notes: Sequence[Noted]) -> Document:

@@ -201,6 +201,17 @@ def test_many_sources_give_the_same_report_as_one_after_the_other(tmp_path: Path
     assert together["sources"] == alone
 
 
+def test_unrelated_files_can_be_left_out(tmp_path: Path) -> None:
+    (tmp_path / "hooks.yaml").write_text("repos:\n  - repo: x\n    rev: y\n    hooks: [z]\n", encoding="utf-8")
+    (tmp_path / "other.json").write_text('{"host": "a", "port": 1}', encoding="utf-8")
+    (tmp_path / "server.yaml").write_text("tp: 8\nmodel-path: x\n", encoding="utf-8")
+    (tmp_path / "broken.json").write_text("{", encoding="utf-8")
+    files = sorted(map(str, tmp_path.iterdir()))
+    written = json.loads(call("validate", *files, "--skip-unrelated", "--format", "json").stdout)
+    assert [Path(source["source"]).name for source in written["sources"]] == ["broken.json", "server.yaml"]
+    assert call("validate", files[1], "--skip-unrelated").exit_code == 0
+
+
 def test_docs_are_written_and_checked(tmp_path: Path) -> None:
     assert call("docs", str(tmp_path)).exit_code == 0
     assert (tmp_path / "index.md").is_file()
