@@ -117,6 +117,16 @@ def test_warnings_go_to_the_log_and_do_not_stop(caplog: pytest.LogCaptureFixture
     assert any("hicache-config: HC" in record.message for record in caplog.records)
 
 
+@pytest.mark.parametrize(("size", "told"), [(0, True), (1, False)])
+def test_enforcing_without_a_size_is_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, size: int, told: bool
+) -> None:
+    monkeypatch.setenv("HICACHE_CONFIG", "enforce")
+    with caplog.at_level(logging.WARNING, "sglang.hicache_config"):
+        on_arguments(ServerArgs(enable_hierarchical_cache=True, hicache_size=size), previous)
+    assert ("no --hicache-size to enforce" in caplog.text) == told
+
+
 def test_arguments_that_no_table_knows_are_no_error() -> None:
     """They come from SGLang's own record, so this SGLang has them."""
     findings = rule_findings({"enable_hierarchical_cache": True, "a_new_argument": 1}, "0.5.23", Mode.CHECK)

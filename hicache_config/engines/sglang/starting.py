@@ -63,6 +63,8 @@ def review(server_args: Any) -> None:
     for finding in findings:
         (logger.warning if finding.severity == "warning" else logger.info)("hicache-config: %s", describe(finding))
     if given.get("enable_hierarchical_cache"):
+        if mode is Mode.ENFORCE and not given.get("hicache_size"):
+            logger.warning("hicache-config: there is no --hicache-size to enforce; SGLang's ratio stands as it is")
         _prove_hooks(version, mode)
 
 
