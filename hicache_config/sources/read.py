@@ -132,7 +132,7 @@ def _concerns_us(document: Document, release: str) -> bool:
     if any("hicache" in key or "hierarchical" in key for key in keys):
         return True
     found = [find(key, release) for key in keys]
-    sized = {named.field for named in found if named and not named.is_abbreviation and named.field in _SIZED}
+    sized = {named.field for named in found if named and named.field in _SIZED}
     return len(sized) > 1
 
 
