@@ -2,10 +2,10 @@
 
     python tools/replay.py [-v]
 
-Three sources, all in this repository: tests/geometry/truth-*.json (whole models), tests/recorded/models.jsonl (whole
-models) and tests/recorded/pools-*.jsonl (pools of generated geometries). Whole models go the whole way from config.json
-and arguments; generated geometries go through the functions that make pools, so both the formulas and the split are
-compared: slots, pages, bytes, own slots, shares, refusals. Exit status 1 where a case differs.
+Three sources, all in this repository: tests/geometry/truth-*.json (whole models), tests/recorded/models.jsonl and
+special.jsonl (whole models) and tests/recorded/pools-*.jsonl (pools of generated geometries). Whole models go the whole
+way from config.json and arguments; generated geometries go through the functions that make pools, so both the formulas
+and the split are compared: slots, pages, bytes, own slots, shares, refusals. Exit status 1 where a case differs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 
 from hicache_config.arguments import ServerArgs  # noqa: E402
 from hicache_config.core.agree import agree  # noqa: E402
-from hicache_config.core.capacity import DeviceRatio, TotalSize  # noqa: E402
+from hicache_config.core.capacity import Capacity, DeviceRatio, TotalSize  # noqa: E402
 from hicache_config.core.findings import has_errors  # noqa: E402
 from hicache_config.core.plan import Plan, finish  # noqa: E402
 from hicache_config.core.pools import Stage  # noqa: E402
@@ -78,22 +78,30 @@ def whole_models() -> Iterator[tuple[str, str, str]]:
             expected = {"error": case["refused"]} if case.get("refused") else case
             family, outcome = whole_model(model, case["args"], case["gpu"], {}, expected)
             yield family, f"{path.name} {number} {case['model']}", outcome
-    recorded = ROOT / "tests/recorded/models.jsonl"
-    for entry in recorded_lines(recorded):
+    recorded = [ROOT / f"tests/recorded/{name}.jsonl" for name in ("models", "special")]
+    for entry in (entry for path in recorded for entry in recorded_lines(path)):
         case = entry["case"]
-        whole = json.loads((ROOT / f"tests/models/{case['model']}.json").read_text(encoding="utf-8"))
-        model = Model(case["model"], {**whole, **(case.get("patch") or {})})
+        model = Model(case["model"], {**config_of(case["model"]), **(case.get("patch") or {})})
         family, outcome = whole_model(model, case["args"], case["gpu"], case.get("env") or {}, entry["result"])
         yield family, entry["id"], outcome
+
+
+def config_of(name: str) -> Case:
+    """A config.json of tests/models/."""
+    content: Case = json.loads((ROOT / f"tests/models/{name}.json").read_text(encoding="utf-8"))
+    return content
 
 
 def whole_model(model: Model, args: Case, gpu: str, env: dict[str, str], expected: Case) -> tuple[str, str]:
     """The family that answers a model, and how the answer differs from what SGLang came to."""
     typed = ServerArgs.model_validate({"enable_hierarchical_cache": True, **args})
-    answer = pipeline_of(model, typed, Question("0.5.23", gpu, env))
+    draft = args.get("speculative_draft_model_path")
+    draft_config = None if draft in {None, args.get("model_path")} else config_of(draft)
+    answer = pipeline_of(model, typed, Question("0.5.23", gpu, env, draft_config=draft_config))
+    capacity = explicit(answer.capacity or typed.capacity().capacity)
     family = f"model: {answer.family or 'refused'}"
     if "error" in expected or expected.get("hazards"):
-        if not answer.stages or not made_plan(answer.stages, capacity_of(typed)).stages:
+        if not answer.stages or not made_plan(answer.stages, capacity).stages:
             return family, ""
         problem = str(expected.get("error") or expected.get("hazards"))
         machine = next((why for text, why in OF_THE_MACHINE.items() if text in problem), None)
@@ -105,11 +113,11 @@ def whole_model(model: Model, args: Case, gpu: str, env: dict[str, str], expecte
     layers = [stage.layers for stage in answer.stages]
     if layers != [stage["layers"] for stage in expected["stages"]]:
         return family, f"layers {layers}, SGLang {[stage['layers'] for stage in expected['stages']]}"
-    return family, compare(made_plan(answer.stages, capacity_of(typed)), expected["stages"])
+    return family, compare(made_plan(answer.stages, capacity), expected["stages"])
 
 
-def capacity_of(args: ServerArgs) -> TotalSize | DeviceRatio:
-    capacity = args.capacity().capacity
+def explicit(capacity: Capacity) -> TotalSize | DeviceRatio:
+    """A capacity that does not ask the machine: a share of host memory is left at its ratio."""
     return capacity if isinstance(capacity, TotalSize | DeviceRatio) else DeviceRatio(capacity.ratio)
 
 
