@@ -226,6 +226,7 @@ _page("HC610", "model-unknown", "error", "A name that is neither a file nor in t
 _page("HC611", "sparse-rows-mixed", "error", "tilelang's raw fp8 rows of sparse attention beside rows with scales.")
 _page("HC612", "sliding-pool-too-small", "error", "A sliding-window pool that does not hold one request.",
       late="model_executor/pool_configurator.py:validate_swa_pool_size")  # fmt: skip
+_page("HC613", "release-too-old", "error", "A model, or a kind of host pool, that the SGLang release does not have.")
 _page("HC619", "v4-kv-type", "error", "A KV type that DeepSeek V4's pools do not have.")
 _page("HC620", "v4-layout-refused", "error", "A storage layout of DeepSeek V4 that has no host pools.")
 _page("HC621", "v4-state-type", "error", "A type of DeepSeek V4's compression states that is not known.")
