@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .added import ADDED
 from .deepseek_v4 import DeepseekV4
 from .dense import Dense
 from .dsa import Dsa
@@ -32,5 +33,5 @@ def family_of(case: Case) -> Family | None:
 
 
 def families() -> tuple[FamilyPage, ...]:
-    """The table of families for the reference."""
-    return tuple(family.page for family in FAMILIES)
+    """The table of families for the reference, and what is added to their pools."""
+    return (*(family.page for family in FAMILIES), *ADDED)

@@ -18,7 +18,7 @@ class MambaSwa:
         title="Sliding window with states",
         pools=("kv", "swa", "mamba"),
         formula="kv and swa as a hybrid sliding window, mamba as a linear hybrid; SGLang shares the size between them.",
-        checked="SGLang's own device and host pools",
+        checked="SGLang's own device and host pools; whole models with stand-ins for Inkling's model classes",
         models=("Inkling",),
     )
 
