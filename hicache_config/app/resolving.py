@@ -17,6 +17,7 @@ from ..core.terms import Accounting, Terms
 
 if TYPE_CHECKING:
     from ..arguments import ServerArgs
+    from ..sync import RankGroup
 
 
 def resolve(
@@ -34,7 +35,8 @@ def resolve(
 
     `args` say what was asked for, `pools` what this rank's accelerator holds, in the order of construction. `group` is
     a torch process group (the pipeline group or the world), any RankGroup, or None for a single stage; with it the
-    call is collective, one exchange, and `stage_index` is the rank's pipeline stage (default: its rank in the group).
+    call is collective, one exchange, and `stage_index` is the rank's pipeline stage (default: with `pp_size` given the
+    ranks of a stage lie side by side, as SGLang starts them, else each rank is a stage).
     Without a group all stages of a pipeline may be given in `stages` instead of `pools`. `allowance_bytes` is the host
     memory that a rank may claim; only a host-memory fraction uses it.
 
@@ -78,8 +80,12 @@ def _resolve_with(
     stage_index: int | None,
     allowance_bytes: int | None,
 ) -> Plan:
-    from ..sync import report_failure, resolve_with
+    from ..sync import as_group, report_failure, resolve_with
 
+    # An engine that does not say how many stages it has gets a stage a rank: equal tensor ranks agree all the same.
+    stages = args.pp_size if "pp_size" in args.written else None
+    if stage_index is None and stages is not None:
+        stage_index = _stage_of(as_group(group), stages)
     try:
         terms, own = _terms(args, accounting, sglang), Stage(tuple(pools))
     except Exception as error:  # the other ranks must hear of it, or they wait for this one
@@ -89,10 +95,15 @@ def _resolve_with(
         own,
         terms,
         stage_index=stage_index,
-        stage_count=args.pp_size,
+        stage_count=stages,
         allowance_bytes=allowance_bytes,
         must_equal={"tp_size": args.tp_size, "nnodes": args.nnodes},
     )
+
+
+def _stage_of(group: RankGroup, stages: int) -> int | None:
+    """The stage of this rank where the ranks of a stage lie side by side, as SGLang's do; None where they can't."""
+    return None if group.size % stages else group.rank // (group.size // stages)
 
 
 def _resolve_all(

@@ -73,4 +73,4 @@ class ConfigurationError(ValueError):
 def describe(finding: Finding) -> str:
     """One finding as a line of text without its place: `HC301 size-too-small: message. help`."""
     text = f"{finding.code} {finding.name}: {finding.message}"
-    return f"{text} {finding.help}" if finding.help else text
+    return f"{text.rstrip('.')}. {finding.help}" if finding.help else text

@@ -6,6 +6,7 @@ import pytest
 
 from hicache_config import ConfigurationError, DevicePool, ServerArgs, resolve
 from hicache_config.core.plan import HostPoolSize
+from hicache_config.sync import ThreadGroup, run_on_threads
 
 KV = DevicePool(name="kv", slots=2_000_000, bytes_per_slot=12464, page_size=64)
 INDEXER = DevicePool(name="indexer", follows="kv", bytes_per_slot=792, page_size=64, extra_pages=1)
@@ -59,3 +60,30 @@ def test_pools_or_stages_not_both() -> None:
             resolve(ServerArgs(hicache_size=1), **arguments)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="without a group"):
         resolve(ServerArgs(hicache_size=1), stages=[[KV]], group=object())
+
+
+@pytest.mark.parametrize(
+    ("written", "ranks", "stages"),
+    [
+        ({"pp_size": 2}, 2, [0, 1]),
+        ({"pp_size": 2, "tp_size": 2}, 4, [0, 0, 1, 1]),
+        ({"pp_size": 1, "tp_size": 3}, 3, [0, 0, 0]),
+        ({}, 3, [0, 1, 2]),
+    ],
+)
+def test_the_world_knows_which_rank_is_of_which_stage(written: dict[str, int], ranks: int, stages: list[int]) -> None:
+    args = ServerArgs.model_validate({"hicache_size": 1, **written})
+    plans = run_on_threads(ranks, lambda group: resolve(args, [KV], group))
+    assert [plan.own_stage for plan in plans] == stages
+    assert len({plan["kv"].slots for plan in plans}) == 1
+
+
+def test_ranks_that_can_not_be_shared_among_the_stages_are_an_error_on_all() -> None:
+    args = ServerArgs.model_validate({"hicache_size": 1, "pp_size": 2})
+
+    def attempt(group: ThreadGroup) -> list[str]:
+        with pytest.raises(ConfigurationError) as error:
+            resolve(args, [KV], group)
+        return codes(error)
+
+    assert len({tuple(found) for found in run_on_threads(3, attempt)}) == 1

@@ -305,5 +305,5 @@ def test_an_error_carries_all_findings() -> None:
     findings = [Finding("HC301", "one", "error", "first", "Do this."), Finding("HC302", "two", "error", "second")]
     error = ConfigurationError(findings)
     assert error.findings == tuple(findings)
-    assert str(error) == "HC301 one: first Do this.\nHC302 two: second"
+    assert str(error) == "HC301 one: first. Do this.\nHC302 two: second"
     assert describe(findings[1]) == "HC302 two: second"
