@@ -66,6 +66,7 @@ class _Parser:
                 self._option(word)
             else:
                 self._stray([word])
+        self._config_files()
         if self.out.foreign:
             shown = ", ".join(dict.fromkeys(word.text.partition("=")[0] for word in self.out.foreign))
             first = self.out.foreign[0]
@@ -78,6 +79,14 @@ class _Parser:
                 )
             )
         return self.out
+
+    def _config_files(self) -> None:
+        for each in self.out.given:
+            argument = match_flag(self.release, each.key[:200]).argument
+            if argument is not None and argument.name == "config" and each.value:
+                message = f"the file {shortened(str(each.value))} that {each.key} names is not read here"
+                help = "Check it as a source of its own; what the command line says wins over it."
+                self.out.notes.append(note("HC009", message, help, each.place, severity="note"))
 
     # --- words ----------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """The findings that readers make: codes, names and severities in one place, and a short way to write one.
 
-The pages of these rules are declared in rules/reading.py. Must not import anything above this floor.
+The pages of these rules are declared in rules/elsewhere.py. Must not import anything above this floor.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ _DOCKERFILE = re.compile(r"(?:Dockerfile|Containerfile)(?:\..+)?|.+\.Dockerfile"
 _LOG = re.compile(r"server_args=(?:ServerArgs\(|\{)")
 _DOCKERFILE_TEXT = re.compile(r"\A(?:\s*#[^\n]*\n|\s*ARG [^\n]*\n|\s*\n)*\s*FROM\s+\S", re.IGNORECASE)
 _TOML_TEXT = re.compile(
-    r"\A(?:\s*#[^\n]*\n|\s*\n)*(?:\[\[?[\w.\"-]+\]\]?\s*(?:#|$)|[\w\"'.-]+\s*=\s*(?:[\"'\[{\d+-]|true|false))",
+    r"\A(?:\s*#[^\n]*\n|\s*\n)*(?:\[\[?[A-Za-z_][\w.\"-]*\]\]?\s*(?:#|$)|[\w\"'.-]+\s*=\s*(?:[\"'\[{\d+-]|true|false))",
     re.MULTILINE,
 )
 _YAML_KEY = re.compile(

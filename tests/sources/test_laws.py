@@ -6,11 +6,20 @@ import argparse
 import json
 import shlex
 import sys
+from io import StringIO
 from typing import Any
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+from ruamel.yaml.scalarstring import (
+    DoubleQuotedScalarString,
+    FoldedScalarString,
+    LiteralScalarString,
+    SingleQuotedScalarString,
+)
 
 from hicache_config.arguments.releases import table
 from hicache_config.sources import read, read_command
@@ -79,17 +88,17 @@ _YAML_NUMBERS = st.one_of(st.integers(), st.floats(-1e6, 1e6))
     values(st.one_of(st.none(), st.booleans(), _YAML_NUMBERS, st.text("abc: -#'\"\n{}[]é", max_size=8))), st.booleans()
 )
 def test_yaml_reads_as_ruamel_does(value: Any, flow: bool) -> None:
-    from io import StringIO
-
-    from ruamel.yaml import YAML
-
     yaml = YAML(typ="safe", pure=True)
     yaml.default_flow_style = flow
     out = StringIO()
     yaml.dump(value, out)
+    try:
+        expected = YAML(typ="safe", pure=True).load(out.getvalue())
+    except YAMLError:
+        assume(False)  # it does not read back all that it writes: {:0: null}
     trees, notes = read_yaml(out.getvalue(), Lines(out.getvalue()))
     assert notes == []
-    assert [_text_keys(plain(tree)) for tree in trees] == [_text_keys(YAML(typ="safe", pure=True).load(out.getvalue()))]
+    assert [_text_keys(plain(tree)) for tree in trees] == [_text_keys(expected)]
 
 
 def _text_keys(value: Any) -> Any:
@@ -101,16 +110,6 @@ def _text_keys(value: Any) -> Any:
 
 @given(st.text("ab \n'\"\\é😀:", max_size=20), st.sampled_from(["'", '"', "|", ">"]))
 def test_each_character_of_a_yaml_text_is_traced_to_where_it_is_written(value: str, style: str) -> None:
-    from io import StringIO
-
-    from ruamel.yaml import YAML
-    from ruamel.yaml.scalarstring import (
-        DoubleQuotedScalarString,
-        FoldedScalarString,
-        LiteralScalarString,
-        SingleQuotedScalarString,
-    )
-
     kinds = {
         "'": SingleQuotedScalarString,
         '"': DoubleQuotedScalarString,
