@@ -119,6 +119,27 @@ def test_packed_drafts_count_in_a_fraction_and_not_in_a_split() -> None:
     assert made["kv"].share_gb == 1.0
 
 
+@given(
+    st.integers(1, 10**6), st.integers(1, 10**6), st.one_of(st.none(), st.integers(0, 10**12)),
+    st.lists(st.integers(0, 10**6), max_size=3),
+)  # fmt: skip
+def test_bytes_for_a_fraction_stand_for_a_pool_alone(
+    slots: int, row: int, counted: int | None, packed: list[int]
+) -> None:
+    """`fraction_bytes` replaces all that would be counted of its pool, packed drafts too, and nothing of another."""
+    kv = DevicePool("kv", slots, row, 1, packed_bytes=tuple(packed), fraction_bytes=counted)
+    swa = DevicePool("swa", 10, 100, 1)
+    (alone, _), (both, _) = Stage.of([swa]), Stage.of([kv, swa])
+    total, rest = mirrored_device_bytes(both), mirrored_device_bytes(alone)
+    assert total is not None
+    assert rest is not None
+    assert total - rest == ((kv.weight or 0) + sum(packed) if counted is None else counted)
+    (plain,) = (pool for pool in plan([both], Terms(TotalSize(4), "sglang", NEWEST)).pools if pool.name == "kv")
+    counts = DevicePool("kv", slots, row, 1, packed_bytes=tuple(packed))
+    (other,) = (pool for pool in planned([counts, swa], TotalSize(4)).pools if pool.name == "kv")
+    assert (plain.slots, plain.share_gb) == (other.slots, other.share_gb)
+
+
 @pytest.mark.parametrize("accounting", ["sglang", "total"])
 def test_a_fraction_is_refused_for_pools_of_whole_pages(accounting: Accounting) -> None:
     pools = [
