@@ -205,7 +205,9 @@ def _memory_snapshot(mode: Mode) -> AbstractContextManager[Any]:
         return nullcontext()
     try:
         from sglang.srt.mem_cache.pool_host.base import host_memory_budget_bytes, host_memory_budget_scope
-
+    except ImportError:  # 0.5.20 has no such scope
+        return nullcontext()
+    try:
         scope: AbstractContextManager[Any] = host_memory_budget_scope(host_memory_budget_bytes())
     except Exception as error:  # SGLang's own check reads the memory again, pool by pool, and has its own words
         logger.info("hicache-config: SGLang checks the host's memory pool by pool (%s)", error)

@@ -74,7 +74,10 @@ CASES += [
 ]
 BY_ID = {case.id: case for case in CASES}
 
-_CODE = re.compile(r"\bHC\d{3} ")
+#: Our lines in a log, and those of a refusal on standard error.
+_OURS = re.compile(r"hicache-config|(error|warning) HC\d{3} ")
+#: SGLang's own lines about what it builds.
+_HOST_POOLS = re.compile(r"^(Allocating|Sync fixed|HiCache \w+ host pool|Attached hybrid|Tree cache|KV Cache is)")
 _NOISE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|pid=\d+|/tmp/\S+|[\d.]+ ?(?:s|GB|ms)\b|port=\d+")
 
 
@@ -83,7 +86,11 @@ def run(case: Case, python: Path, folder: Path) -> dict[str, Any]:
     model = servers.write_model(folder / "model", case.model)
     ours = case.mode != "absent"
     arguments = ("--model-path", model, *case.full_arguments)
-    result = servers.start(python, folder, arguments, case.environment, ours=ours)
+    return kept_of(case, servers.start(python, folder, arguments, case.environment, ours=ours))
+
+
+def kept_of(case: Case, result: servers.Run) -> dict[str, Any]:
+    """What counts of a run."""
     return {
         "id": case.id,
         "sglang": case.release,
@@ -91,10 +98,9 @@ def run(case: Case, python: Path, folder: Path) -> dict[str, Any]:
         "code": result.code,
         "seconds": round(result.seconds),
         "stages": result.pools(),
-        "said": [line for line in result.words("") if "hicache-config" in line or _CODE.search(line)],
-        "end": [] if result.ready else result.words("")[-12:],
+        "said": [line for line in result.words("") if _OURS.match(line)],
         "syncs": len(result.lines("Sync fixed-size HiCache")),
-        "lines": [_NOISE.sub("~", line) for line in result.words("ierarchical") + result.words("HiCache")],
+        "lines": [_NOISE.sub("~", line) for line in result.words("") if _HOST_POOLS.search(line)],
     }
 
 
