@@ -145,10 +145,13 @@ class ArgumentsReader:
         self.out.is_server_info = self.out.is_server_info or bool(reported)
         environment: dict[str, str] = {}
         given = []
+        not_known = []
         for entry in _last_of_each(node):
-            if entry.key in RUN_TIME or (isinstance(entry.value, Scalar) and entry.value.value is MISSING):
+            if entry.key in RUN_TIME:
                 continue
-            if entry.key in _ENVIRONMENTS and isinstance(entry.value, Mapping):
+            if isinstance(entry.value, Scalar) and entry.value.value is MISSING:
+                not_known.append(entry.key)
+            elif entry.key in _ENVIRONMENTS and isinstance(entry.value, Mapping):
                 environment |= _environment(entry.value)
             else:
                 given.append(given_of(entry, self.text, self.lines))
@@ -161,7 +164,13 @@ class ArgumentsReader:
                 *merger.broken_values(_last_of_each(node), given, self.text, self.release),
                 *merger.underscores(given),
             ]
-        engine = Engine(given=tuple(given), environment=environment, reported=summarized(reported), notes=tuple(notes))
+        engine = Engine(
+            given=tuple(given),
+            environment=environment,
+            reported=summarized(reported),
+            notes=tuple(notes),
+            not_known=tuple(not_known),
+        )
         self.out.engines.append((name, engine))
 
 

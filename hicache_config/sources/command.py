@@ -27,10 +27,11 @@ _SEVERAL = re.compile(r"(--[A-Za-z][\w-]*)[ \t\n]+\S")
 
 @dataclass
 class Parsed:
-    """What a command line gives: arguments in the order written, what was found, flags of another program."""
+    """What a command line gives; `not_known` are flags whose value is not, `foreign` those of another program."""
 
     given: list[Given] = field(default_factory=list)
     notes: list[Noted] = field(default_factory=list)
+    not_known: list[str] = field(default_factory=list)
     foreign: list[Traced] = field(default_factory=list)
 
 
@@ -188,6 +189,7 @@ class _Parser:
         for value in holes:
             self._note_holes(value, key)
         if holes:
+            self.out.not_known.append(key)
             return
         key_place = self._place(key_word) if key_word is not None else None
         places = [self._place(value) for value in values]

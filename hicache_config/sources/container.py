@@ -96,6 +96,7 @@ def engine_of_launch(launch: Launch, lines: Lines, release: str, around: Surroun
     environment, notes = known_environment({**around.environment, **launch.environment}, lines)
     return Engine(
         given=tuple(parsed.given),
+        not_known=tuple(parsed.not_known),
         environment=environment,
         memory_limit_bytes=around.limit,
         memory_limit_place=around.limit_place,

@@ -28,6 +28,8 @@ class Engine:
     `given` are its arguments in the order written, `environment` SGLang's variables set beside them,
     `memory_limit_bytes` the memory limit of its container, `reported` what a log says was allocated or a
     `/server_info` reports (`max_total_num_tokens`), `notes` what the reader found.
+    `not_known` are keys of arguments that are written, but whose value can't be known (an unset variable, NaN; a note
+    names each): nobody should take them for not given.
     """
 
     name: str | None = None
@@ -37,6 +39,7 @@ class Engine:
     memory_limit_place: Place | None = None
     reported: Mapping[str, object] = field(default_factory=dict)
     notes: tuple[Noted, ...] = ()
+    not_known: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,18 @@ class _Seen:
 
     prefix: str
     given: tuple[Given, ...]
+    not_known: tuple[str, ...]
     notes: list[Noted]
     allocations: Allocations = field(default_factory=Allocations)
+
+    def engine(self) -> Engine:
+        """The server with what later lines said of it."""
+        return Engine(
+            given=self.given,
+            reported=self.allocations.reported(),
+            notes=tuple(self.notes),
+            not_known=self.not_known,
+        )
 
 
 def read_log(text: str, lines: Lines) -> tuple[Engine, ...]:
@@ -52,11 +62,7 @@ def read_log(text: str, lines: Lines) -> tuple[Engine, ...]:
         owner = next((each for each in reversed(seen) if each.prefix == prefix), seen[-1] if seen else None)
         if owner is not None:
             owner.allocations.line(line, lines.line(start))
-    engines = [
-        (each.prefix or None, Engine(given=each.given, reported=each.allocations.reported(), notes=tuple(each.notes)))
-        for each in seen
-    ]
-    return named(engines)
+    return named([(each.prefix or None, each.engine()) for each in seen])
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
@@ -84,12 +90,11 @@ def _arguments(text: str, start: int, prefix: str, lines: Lines) -> _Seen:
         place = lines.place(part.begin, part.end)
         # A server prints it of settings where it means "never"; nobody wrote it.
         notes.append(note("HC004", message, "", place, severity="note"))
-    given = tuple(
-        given_of(_moved(entry, joined), text, lines)
-        for entry in reader.entries
-        if not (isinstance(entry.value, Scalar) and entry.value.value is MISSING)
-    )
-    return _Seen(prefix, given, notes)
+    missing = {
+        entry.key for entry in reader.entries if isinstance(entry.value, Scalar) and entry.value.value is MISSING
+    }
+    given = tuple(given_of(_moved(entry, joined), text, lines) for entry in reader.entries if entry.key not in missing)
+    return _Seen(prefix, given, tuple(sorted(missing)), notes)
 
 
 def _moved(entry: Entry, source: Traced) -> Entry:

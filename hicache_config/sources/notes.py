@@ -33,6 +33,7 @@ KINDS: Mapping[str, tuple[str, Severity]] = {
     "HC019": ("cut-off", "warning"),
 }
 _LONGEST = 60
+_LONGEST_MESSAGE = 400
 
 
 def note(
@@ -46,9 +47,21 @@ def note(
 ) -> Noted:
     """A finding of a reader at its place; `severity` where this one weighs less than its kind."""
     name, usual = KINDS[code]
-    # A part that is not known has no text of its own; no output could carry its sign.
-    message, help = message.replace(HOLE, "…"), help.replace(HOLE, "…")
-    return Noted(Finding(code, name, severity or usual, message, help, argument=argument), place)
+    return Noted(Finding(code, name, severity or usual, _plain(message), _plain(help), argument=argument), place)
+
+
+def _plain(text: str) -> str:
+    """A message without what a source could do to a terminal: line ends, control characters, endless length."""
+    shown = (
+        text.replace(HOLE, "…")
+        if len(text) <= _LONGEST_MESSAGE
+        else text[: _LONGEST_MESSAGE - 1].replace(HOLE, "…") + "…"
+    )
+    return (
+        shown
+        if shown.isprintable()
+        else "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in shown)
+    )
 
 
 def not_known(unknown: Unknown, lines: Lines, argument: str | None = None) -> Noted:

@@ -107,8 +107,9 @@ def check(document: Document) -> None:
     for noted in _notes(document):
         name, _ = KINDS[noted.finding.code]
         assert noted.finding.name == name
-        assert noted.finding.message.isprintable() or "\n" not in noted.finding.message
-        assert noted.finding.message.encode("utf-8")
+        assert noted.finding.message.isprintable()
+        assert noted.finding.help.isprintable()
+        assert len(noted.finding.message) <= 400
     for place in _places(document):
         assert 1 <= place.line <= place.end_line <= len(lines)
         assert 1 <= place.column <= len(lines[place.line - 1]) + 1

@@ -22,6 +22,8 @@ def _lines(document: Document) -> Iterator[str]:
         yield f"engine {engine.name or '-'}"
         for given in engine.given:
             yield from _given(document, given)
+        for key in engine.not_known:
+            yield f"  {key} is not known"
         for name, value in engine.environment.items():
             yield f"  env {name}={value}"
         if engine.memory_limit_bytes is not None:

@@ -146,6 +146,7 @@ def test_a_variable_with_a_value(before: str, word: str, value: str) -> None:
 def test_a_value_that_is_not_known_is_named_and_left_out(before: str, word: str, code: str) -> None:
     document = read("x.sh", text=f"{before}\nsglang serve --tp {word} --pp 2\n")
     assert given_of(document) == {"--pp": "2"}
+    assert document.engines[0].not_known == ("--tp",)
     assert codes(document) == [code]
     place = document.engines[0].notes[0].place
     assert place is not None
