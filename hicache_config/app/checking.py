@@ -83,13 +83,13 @@ def check_document(document: Document, options: Options) -> list[SourceReport]:
 
 def _entry(document: Document, index: int, options: Options, suppressions: Suppressions) -> SourceReport:
     engine = document.engines[index]
-    examined = examine(engine, document.format, options)
+    examined = examine(engine, document.format, options, document.source)
     # Notes of the whole document belong to its first engine, so that each is counted once.
     whole = document if index == 0 else Document(document.source, document.format, document.text)
     planned = examined.plans.get("sglang")
     extra = list(planned.findings) if planned else []
     if options.compare is not None:
-        extra += compare(engine, document.format, options, examined, options.compare)
+        extra += compare(document, engine, options, examined, options.compare)
     return SourceReport(
         source=document.source,
         format=document.format,

@@ -10,14 +10,14 @@ from ..arguments.releases import differences
 from ..core.findings import Finding
 from ..core.plan import Plan
 from ..core.releases import release_key
-from ..sources.document import Engine
+from ..sources.document import Document, Engine
 from .examining import Examined, examine
 from .options import Options
 
 
-def compare(engine: Engine, form: str, options: Options, here: Examined, other: str) -> list[Finding]:
+def compare(document: Document, engine: Engine, options: Options, here: Examined, other: str) -> list[Finding]:
     """Notes on what another release does otherwise with the same configuration: arguments, values, findings, sizes."""
-    there = examine(engine, form, replace(options, sglang=other))
+    there = examine(engine, document.format, replace(options, sglang=other), document.source)
     if there.release == here.release:
         return []
     return [*_arguments(here, there), *_values(here, there), *_findings(here, there), *_sizes(here, there)]

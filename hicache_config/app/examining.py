@@ -31,6 +31,7 @@ from ..sources.document import Document, Engine, Noted
 from .memory import allowance_of
 from .options import Options
 from .pools_file import read_pools
+from .settings_file import settings_files
 from .suppressing import Suppressions
 
 #: Formats whose keys are not all arguments.
@@ -60,14 +61,13 @@ class Examined:
     skipped: tuple[Skipped, ...] = ()
 
 
-def examine(engine: Engine, form: str, options: Options) -> Examined:
-    """Examine one engine of a document."""
+def examine(engine: Engine, form: str, options: Options, source: str = "") -> Examined:
+    """Examine one engine of a document; `source` is where it was read, for files that it names."""
     release = options.release()
     reading = read_arguments(engine.given, release.name, ignore_unknown=form in _MIXED_FORMATS)
     args = reading.args
     environment = {**engine.environment, **options.environment}
     findings: list[Finding] = [*reading.findings, *_unknown_release(release)]
-    notes: list[Noted] = []
 
     slots = _device_slots(options, engine)
     model, pipeline, problems = _pipeline(options, args, release, environment, slots)
@@ -77,7 +77,7 @@ def examine(engine: Engine, form: str, options: Options) -> Examined:
     stages = pipeline.stages if pipeline is not None else ()
     if options.pools is not None:
         pools = read_pools(options.pools, args.pp_size, slots)
-        notes += pools.notes
+        findings += pools.findings(options.pools)
         stages = pools.stages
 
     resolution = resolve_arguments(args, release.name, gpu=options.gpu, pipeline=pipeline, traits=traits)
@@ -87,11 +87,13 @@ def examine(engine: Engine, form: str, options: Options) -> Examined:
     available = options.host_memory_bytes
     allowance = None if available is None else allowance_of(available, args, release, options.ranks_per_node)
     plans: dict[Accounting, Plan] = {}
-    if stages and not has_errors([*findings, *(noted.finding for noted in notes)]):
+    if stages and not has_errors(findings):
         for accounting in ("sglang", "total"):
             terms = Terms(capacity, accounting, release)
             plans[accounting] = plan_stages(stages, terms, allowance_bytes=allowance)
 
+    files, unread = settings_files(args, source)
+    findings += unread
     case = Case(
         args=args,
         release=release,
@@ -105,6 +107,7 @@ def examine(engine: Engine, form: str, options: Options) -> Examined:
         plan=plans.get("sglang"),
         host=None if available is None else HostMemory(available, max((node.ranks for node in nodes), default=1)),
         traits=traits,
+        files=files,
     )
     judged, skipped = registry.run(case)
     return Examined(
@@ -123,7 +126,7 @@ def examine(engine: Engine, form: str, options: Options) -> Examined:
         plans=plans,
         assumptions=pipeline.assumptions if pipeline is not None and options.pools is None else (),
         findings=(*findings, *judged),
-        notes=(*engine.notes, *notes),
+        notes=engine.notes,
         skipped=tuple(skipped),
     )
 

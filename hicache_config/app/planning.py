@@ -27,13 +27,13 @@ def plan(document: Document, options: Options | None = None, *, engine: int = 0)
     options = options or Options()
     if document.is_broken:
         return _nothing_parsed(document, options)
-    examined = examine(document.engines[engine], document.format, options)
+    examined = examine(document.engines[engine], document.format, options, document.source)
     made = examined.plans.get(options.accounting)
     if made is None:
         made = Plan(Terms(examined.capacity, options.accounting, examined.release), ())
     extra = [*made.findings, *_nothing_to_plan(examined, options)]
     if options.compare is not None:
-        extra += compare(document.engines[engine], document.format, options, examined, options.compare)
+        extra += compare(document, document.engines[engine], options, examined, options.compare)
     findings = placed(document, examined, extra, options)
     refused = any(
         each.finding.severity == "error" and not each.finding.code.startswith(_ABOUT_THE_HOST) for each in findings
