@@ -19,11 +19,9 @@ KEPT_NAMES = 3
 NAME_LISTS = {"ignore", "modules_to_not_convert", "ignored_layers", "exclude_modules", "targets"}
 BOOKKEEPING = {
     "_name_or_path",
-    "auto_map",
     "transformers_version",
     "id2label",
     "label2id",
-    "architectures_note",
     "initializer_range",
     "attention_dropout",
     "embd_pdrop",
@@ -45,11 +43,23 @@ BOOKKEEPING = {
 }
 
 
+def some_of_each(layers: dict[str, Any]) -> dict[str, Any]:
+    """The first layers of every quantisation that occurs: which ones occur decides the method."""
+    seen: dict[str, int] = {}
+    kept = {}
+    for name, how in layers.items():
+        kind = json.dumps(how, sort_keys=True)
+        seen[kind] = seen.get(kind, 0) + 1
+        if seen[kind] <= KEPT_NAMES:
+            kept[name] = how
+    return kept
+
+
 def reduced(value: Any, key: str = "") -> Any:
     """The value without bookkeeping and with its lists of module names cut."""
     if isinstance(value, dict):
         if key == "quantized_layers":
-            return dict(list(value.items())[:KEPT_NAMES])
+            return some_of_each(value)
         return {name: reduced(item, name) for name, item in value.items() if name not in BOOKKEEPING}
     if isinstance(value, list):
         if key in NAME_LISTS and all(isinstance(item, str) for item in value):
