@@ -44,6 +44,12 @@ def agree(offers: Sequence[Offer], terms: Terms) -> Agreement:
         findings += _differing_pools(offers, terms.release)
     else:
         findings += _differing_facts(offers, terms.accounting)
+    if has_size and not has_errors(findings) and not any(offer.owned for offer in offers):
+        findings.append(
+            Finding(
+                "HC302", "all-pools-empty", "error", "no stage has a host pool that holds bytes", "Check the pools."
+            )
+        )
     if has_errors(findings):
         return Agreement(findings=tuple(findings))
     unknown = tuple(dict.fromkeys(name for offer in offers for name in offer.unknown))
@@ -68,11 +74,6 @@ def worst_only(findings: list[Finding]) -> list[Finding]:
 def _agree_on_scale(offers: Sequence[Offer], findings: tuple[Finding, ...]) -> Agreement:
     names = tuple(dict.fromkeys(pool.name for offer in offers for pool in offer.owned))
     known = {pool.name for offer in offers for pool in offer.owned if pool.device_slots is not None}
-    if not names:
-        empty = Finding(
-            "HC302", "all-pools-empty", "error", "no stage has a host pool that holds bytes", "Check the pools."
-        )
-        return Agreement(findings=(*findings, empty))
     if len(names) == 1:
         own = [next((pool.own_pages for pool in offer.owned), None) for offer in offers]
         pages = min(value for value in own if value is not None)

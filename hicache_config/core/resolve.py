@@ -187,7 +187,9 @@ def _resolve_size(stage: Stage, capacity: TotalSize, release: Release, index: in
     if whole:
         findings.append(_size_refused(capacity, index))
     shares = _shares(stage, capacity, release)
-    unknown = tuple(group.leader.name for group in stage.owned if group.leader.name not in shares)
+    unshared = [group.leader for group in stage.owned if group.leader.name not in shares]
+    # One pool whose device slots are not known keeps the others from their shares; only it is to be given.
+    unknown = tuple(pool.name for pool in unshared if pool.weight is None) or tuple(pool.name for pool in unshared)
     pools = []
     for group in stage.groups:
         share = shares.get(group.leader.name)
