@@ -21,6 +21,8 @@ from .server_args import ServerArgs
 from .text import TextError, convert
 
 _FIELDS = frozenset(ServerArgs.model_fields)
+#: A number with more digits is not repeated in an advice.
+_LONGEST = 20
 
 
 @dataclass(frozen=True)
@@ -295,8 +297,11 @@ def _example(name: str, argument: Argument | None, value: Any = None) -> str:
             return f"Write {amount // GB}{exact}: a bare number of GB (10**9 bytes)."
     if isinstance(value, str) and argument is not None and argument.kind in ("int", "float"):
         digits = value.strip()
-        if digits.isascii() and digits.replace(".", "", 1).isdigit():
-            return f"Write {digits} without quotes."
+        whole, point, part = digits.partition(".")
+        if whole.isdecimal() and whole.isascii() and (not point or (part.isdecimal() and part.isascii())):
+            if not point or argument.kind == "float":
+                return f"Write {digits} without quotes."
+            return f"Write {whole} or {int(whole) + 1}." if len(whole) < _LONGEST else "Write a whole number."
     examples = getattr(ServerArgs.model_fields.get(name), "examples", None)
     return f"Write {examples[0]}, for example." if examples else "Write a value of that type, or leave it out."
 

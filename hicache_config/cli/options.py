@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 FORMATS = ("json", "yaml", "toml", "command", "shell", "dockerfile", "kubernetes", "compose", "log", "server-info")
 _LAUNCH = "hicache_config.launch"
+_COUNT = re.compile(r"[0-9]{1,19}")
+_CODE = re.compile(r"HC[0-9]{0,3}")
 
 
 class SourceCommand(click.Command):
@@ -40,7 +43,7 @@ def _named_numbers(_ctx: click.Context, _param: click.Parameter, values: Sequenc
     numbers: dict[str, int] = {}
     for pair in (piece for value in values for piece in value.split(",") if piece):
         name, sign, text = pair.partition("=")
-        if not sign or not name or not text.isascii() or not text.isdigit() or not 0 < int(text) < 2**63:
+        if not sign or not name or not _COUNT.fullmatch(text) or not 0 < int(text) < 2**63:
             raise click.BadParameter(f"{pair!r} is not of the form kv=2000000 (a pool and its device slots per rank)")
         numbers[name] = int(text)
     return numbers
@@ -66,7 +69,11 @@ def _amount(_ctx: click.Context, _param: click.Parameter, value: str | None) -> 
 
 
 def _codes(_ctx: click.Context, _param: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
-    return tuple(code.strip().upper() for value in values for code in value.split(",") if code.strip())
+    codes = tuple(code.strip().upper() for value in values for code in value.split(",") if code.strip())
+    for code in codes:
+        if not _CODE.fullmatch(code):
+            raise click.BadParameter(f"{code!r} is no code of a rule; write one such as HC120, or HC1 for all of 1xx")
+    return codes
 
 
 _SHARED = (

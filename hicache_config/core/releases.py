@@ -12,7 +12,7 @@ from dataclasses import dataclass
 OLDEST = "0.5.10"
 NEWEST = "0.5.23"
 
-_VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(?:[.-]?(?:post|rc|dev|a|b)\d*)*(?:\+.*)?", re.ASCII)
+_VERSION = re.compile(r"v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:[.-]?(?:post|rc|dev|a|b)\d*)*(?:\+.*)?", re.ASCII)
 
 
 class ReleaseError(ValueError):
