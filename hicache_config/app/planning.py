@@ -50,11 +50,27 @@ def plan(document: Document, options: Options | None = None, *, engine: int = 0)
         nodes=examined.nodes,
         available_bytes=examined.available_bytes,
         allowance_bytes=examined.allowance_bytes,
-        assumptions=tuple(dict.fromkeys((*examined.assumptions, *made.assumptions))),
+        assumptions=tuple(
+            dict.fromkeys((*_off(examined), *_unused(examined, options), *examined.assumptions, *made.assumptions))
+        ),
         findings=findings,
         source=document.source,
         text=document.text,
     )
+
+
+def _off(examined: Examined) -> list[str]:
+    """What a plan of a server without host pools assumes."""
+    if examined.resolution.host_pools or not examined.stages:
+        return []
+    return ["HiCache is off, so SGLang builds no host pool; the sizes are those with --enable-hierarchical-cache"]
+
+
+def _unused(examined: Examined, options: Options) -> list[str]:
+    """Device slots that were given for pools which no stage has."""
+    known = dict.fromkeys(pool.name for stage in examined.stages for pool in stage.pools)
+    unused = [name for name in options.device_slots if known and name not in known]
+    return [f"--device-slots {name} is not used: the stages have {', '.join(known)}" for name in unused]
 
 
 def _nothing_to_plan(examined: Examined, options: Options) -> list[Finding]:
