@@ -36,6 +36,11 @@ compress_rates kv_source_layer_ids sparse_attention_config max_position_embeddin
 mtp_layers_block_type mtp_hybrid_override_pattern
 """
 KEYS = frozenset(_NAMES.split())
+#: Classes that a published config.json names and SGLang 0.5.23 has under another name.
+RENAMED = {
+    "MiniMaxM3ForCausalLM": "MiniMaxM3SparseForCausalLM",
+    "Step3p7FlashForCausalLM": "Step3p7ForConditionalGeneration",
+}
 PARTS = ("text_config", "llm_config", "language_config", "thinker_config")
 QUANTISATION = ("quant_method", "quant_algo", "kv_cache_scheme", "kv_cache_quant_algo", "moe_quant_algo", "group_size")
 
@@ -58,6 +63,8 @@ def fields(config: dict[str, Any]) -> dict[str, Any]:
             )
         elif key in KEYS and value is not None:
             kept[key] = value
+    if "architectures" in kept:
+        kept["architectures"] = [RENAMED.get(name, name) for name in kept["architectures"]]
     return kept
 
 

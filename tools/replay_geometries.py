@@ -1,4 +1,4 @@
-"""From a recorded geometry (tests/oracle/README.md) to stages, by the functions that families use. Part of replay.py."""
+"""From a recorded geometry (tests/oracle/README.md) to stages, by the functions of families. Part of replay.py."""
 
 from __future__ import annotations
 

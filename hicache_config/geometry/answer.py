@@ -23,6 +23,7 @@ from .model import Model, RefusedError
 from .parallel import Parallel, StageLayers, split_layers
 from .pipeline import Pipeline, Question
 from .settle import Settings, settle
+from .since import as_of, check_release, release_assumptions
 from .speculative_numbers import fill_in
 from .states import NEMOTRON_H, nemotron_layers
 
@@ -56,6 +57,7 @@ def _pipeline(model: Model, args: ServerArgs, question: Question) -> Pipeline:
     family = family_of(case)
     if family is None:
         raise unknown_architecture(model)
+    check_release(case, family.page.name)
     check_stages(model_class, parallel.stages)
     stages: list[Stage] = []
     findings = list(draft_findings(case))
@@ -78,7 +80,7 @@ def _stage_pools(case: Case, family: Family, layers: StageLayers) -> list[Device
     """All pools of a stage: the family's, those of drafts, and what a decode server adds."""
     own = family.pools(case, layers)
     check_envelope(case, own)
-    pools = with_drafts(case, layers, own)
+    pools = as_of(case, family.page.name, with_drafts(case, layers, own))
     return with_offload(case, pools, packed_row(case, layers)) if is_offloading(case) else pools
 
 
@@ -135,7 +137,7 @@ def known_slots(args: ServerArgs, question: Question, settings: Settings, parall
 
 
 def _assumptions(case: Case) -> tuple[str, ...]:
-    texts = []
+    texts = list(release_assumptions(case))
     if "kv" in case.slots and "kv" not in case.question.device_slots:
         texts.append(
             f"the device is taken to hold --max-total-tokens {case.args.max_total_tokens:,} KV slots; SGLang uses "

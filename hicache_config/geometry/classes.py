@@ -1,6 +1,7 @@
 """What SGLang's model classes can do that sizing depends on: run in stages, tell their layers, quantise.
 
-The data file names each class of SGLang 0.5.23's model registry and how it was found out (tools/model_classes.py).
+The data file names each class of SGLang 0.5.23's model registry, how it was found out (tools/model_classes.py), and
+the release that brought it (tools/class_releases.py).
 Must not import anything above this floor.
 """
 
@@ -11,6 +12,7 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import Any
 
 from .model import Model, RefusedError, refuse
 
@@ -26,13 +28,24 @@ class ModelClass:
 
 
 @cache
+def _table() -> dict[str, Any]:
+    text = resources.files(__package__).joinpath("classes-0.5.23.json").read_text(encoding="utf-8")
+    content: dict[str, Any] = json.loads(text)
+    return content
+
+
+@cache
 def known_classes() -> dict[str, ModelClass]:
     """All classes by name."""
-    text = resources.files(__package__).joinpath("classes-0.5.23.json").read_text(encoding="utf-8")
     return {
         name: ModelClass(name, "p" in letters, "s" in letters, "q" in letters)
-        for name, letters in json.loads(text)["classes"].items()
+        for name, letters in _table()["classes"].items()
     }
+
+
+def class_since(name: str) -> str | None:
+    """The SGLang release that brought a class; None for one that the oldest supported release has."""
+    return next((release for release, names in _table()["since"].items() if name in names), None)
 
 
 def class_of(model: Model) -> ModelClass:
@@ -50,10 +63,14 @@ def unknown_architecture(model: Model) -> RefusedError:
     name = model.architecture
     close = difflib.get_close_matches(name, known_classes(), n=3, cutoff=0.75)
     hint = f" Close to it: {', '.join(close)}." if close else ""
+    if name in known_classes():
+        hint, what = "", "a model class of SGLang 0.5.23 that belongs to none of the families"
+    else:
+        what = "none of the model classes of SGLang 0.5.23 that were read"
     return refuse(
         "HC601",
         "architecture-unknown",
-        f"{model.shown}: architecture {name!r} is no model class of SGLang 0.5.23, so its pools are not known",
+        f"{model.shown}: the pools of architecture {name!r} are not known: it is {what}",
         f"Check `architectures` in config.json, or give the pools themselves with --pools.{hint}",
         argument="model_path",
         asked=name,

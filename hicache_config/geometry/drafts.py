@@ -49,6 +49,12 @@ def packed_row(case: Case, stage: StageLayers) -> int:
     return 0 if draft is None else _draft_row(case, draft) * depths
 
 
+def own_draft_row(case: Case) -> int:
+    """Bytes of a slot of the first draft layer that the model brings along; 0 without one."""
+    draft = draft_of(case) if packed_depths(case) else None
+    return 0 if draft is None else _draft_row(case, draft)
+
+
 def draft_findings(case: Case) -> tuple[Finding, ...]:
     """A warning where a draft is named whose config.json is not at hand: its pools are left out."""
     if algorithm_of(case) not in SEPARATE | {"EAGLE"} or case.model.architecture == _V4 or is_known(case):

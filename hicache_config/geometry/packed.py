@@ -57,8 +57,11 @@ _EACH_STEP = MIMO_V2 | STEP3P | {"GigaChat35ForCausalLM"}
 
 
 def packed_layers(case: Case, stage: StageLayers) -> int:
-    """Draft layers that are packed into the rows of this stage; 0 where drafts are separate or there are none."""
-    return packed_depths(case) if packed_on(case, stage) else 0
+    """Draft layers that are packed into the rows of this stage; 0 where drafts are separate or there are none.
+
+    Before 0.5.18 a draft had a pool beside the model's, see since.py.
+    """
+    return packed_depths(case) if case.release.at_least("0.5.18") and packed_on(case, stage) else 0
 
 
 def packed_on(case: Case, stage: StageLayers) -> bool:
