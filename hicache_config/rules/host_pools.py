@@ -110,8 +110,8 @@ def _built(release: Release, pool: Pool) -> frozenset[str]:
     return BUILT[pool]
 
 
-def best_pair(release: Release, pools: Iterable[Pool], io_backend: str) -> tuple[str, str] | None:
-    """A pair that works for all of the pools, with the same io backend where there is one."""
+def best_pair(release: Release, pools: Iterable[Pool], io_backend: str) -> tuple[str, str]:
+    """A pair that works for all of the pools, with the same io backend where there is one; else the default pair."""
     wanted: Sequence[tuple[str, str]] = (
         ("page_first", "kernel"),
         ("page_first_direct", "direct"),
@@ -122,4 +122,4 @@ def best_pair(release: Release, pools: Iterable[Pool], io_backend: str) -> tuple
     for layout, io in ordered:
         if all(why_not(release, pool, layout, io) is None for pool in listed):
             return layout, io
-    return None
+    return wanted[0]

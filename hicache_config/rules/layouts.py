@@ -208,7 +208,7 @@ def _unfit(case: Case, wanted: str) -> Iterator[Seen]:
             )
 
 
-def _unfit_seen(case: Case, pool: Pool | None, kind: str, better: tuple[str, str] | None) -> Seen:
+def _unfit_seen(case: Case, pool: Pool | None, kind: str, better: tuple[str, str]) -> Seen:
     layout, io_backend = case.resolved("hicache_mem_layout"), case.resolved("hicache_io_backend")
     what = f"the host pool of {pool.words}" if pool is not None else "any model's host pool"
     where = case.traits.architecture if case.traits is not None else ""
@@ -220,8 +220,6 @@ def _unfit_seen(case: Case, pool: Pool | None, kind: str, better: tuple[str, str
         else f"{pair} cannot move {owner}; the server starts and fails at the first transfer"
     )
     asked = next((name for name in _ASKED if case.gave(name)), "enable_hierarchical_cache")
-    if better is None:
-        return Seen(asked, message, "Run this model without HiCache.", asked=case.raw(asked))
     fix = {name: value for name, value in zip(_ASKED, better, strict=True) if value != case.raw(name)}
     told = " ".join(flag(case, name, value) for name, value in zip(_ASKED, better, strict=True))
     return Seen(asked, message, f"Write {told}.", asked=case.raw(asked), fix=Fix(fix))

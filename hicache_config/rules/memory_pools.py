@@ -229,7 +229,7 @@ def fp4_has_no_host_pool(case: Case) -> Iterator[Seen]:
     said_by=("HC606", "HC608"),
 )
 def mxfp8_and_host_pools(case: Case) -> Iterator[Seen]:
-    """mxfp8 off Blackwell, or with pages, widths or drafts that its host pool refuses."""
+    """mxfp8 off Blackwell, or with another page; of a known model geometry says more."""
     name = "kv_cache_dtype"
     if case.raw(name) != "mxfp8":
         return
@@ -250,11 +250,4 @@ def mxfp8_and_host_pools(case: Case) -> Iterator[Seen]:
             f"Write {flag(case, 'page_size', 128)}.",
             asked=case.raw("page_size"),
             fix=Fix({"page_size": 128}),
-        )
-    if case.traits is not None and case.traits.asymmetric:
-        yield Seen(
-            name,
-            f"mxfp8 rows of keys and values with different widths ({case.traits.architecture}) have no host pool",
-            f"Write {flag(case, name, 'fp8_e4m3')}.",
-            asked="mxfp8",
         )

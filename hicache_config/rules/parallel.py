@@ -257,15 +257,14 @@ def ranks_and_nodes(case: Case) -> Iterator[Seen]:
 def overlap_turned_off_by_stages(case: Case) -> Iterator[Seen]:
     """Stages with the overlap schedule on."""
     for rewrite in case.resolution.of("disable_overlap_schedule"):
-        if "51b" in rewrite.rules:
-            yield Seen(
-                "pp_size",
-                f"{flag(case, 'pp_size', case.raw('pp_size'))} turns the overlap schedule off",
-                f"Write {flag(case, 'disable_overlap_schedule')} to say so.",
-                asked=rewrite.asked,
-                gets=True,
-                fix=Fix({"disable_overlap_schedule": True}, safe=True),
-            )
+        yield Seen(
+            "pp_size",
+            f"{flag(case, 'pp_size', case.raw('pp_size'))} turns the overlap schedule off",
+            f"Write {flag(case, 'disable_overlap_schedule')} to say so.",
+            asked=rewrite.asked,
+            gets=True,
+            fix=Fix({"disable_overlap_schedule": True}, safe=True),
+        )
 
 
 @rule(
