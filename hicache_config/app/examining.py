@@ -6,7 +6,7 @@ Both `validate` and `plan` stand on this, so that they can never disagree. Must 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..arguments import Given, Place, ServerArgs
 from ..arguments.reading import Reading, read_arguments
@@ -82,6 +82,8 @@ def examine(engine: Engine, form: str, options: Options, source: str = "") -> Ex
 
     resolution = resolve_arguments(args, release.name, gpu=options.gpu, pipeline=pipeline, traits=traits)
     own = None if pipeline is None else pipeline.capacity
+    if not resolution.host_pools:
+        findings = [_without_host_pools(finding) for finding in findings]
     capacity = resolution.capacity(args, release.name) if own is None else own
     nodes = _nodes(args, len(stages), options.ranks_per_node)
     available = options.host_memory_bytes
@@ -165,6 +167,13 @@ def place_of(finding: Finding, examined: Examined) -> Place | None:
                 return each.inner[inner]
             inner = inner.rpartition("/")[0]
     return each.place
+
+
+def _without_host_pools(finding: Finding) -> Finding:
+    """A note instead of an error where SGLang runs the set-up because it builds no host pools (HiCache is off)."""
+    if finding.severity == "error" and registry.needs_host_pools(finding.code):
+        return replace(finding, severity="note")
+    return finding
 
 
 def _unknown_release(release: Release) -> list[Finding]:

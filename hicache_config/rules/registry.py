@@ -142,3 +142,19 @@ def _stamp(rule_: Rule, seen: Seen) -> Finding:
         gets=seen.gets,
         fix=seen.fix,
     )
+
+
+#: Where SGLang builds host pools: what fails there fails only where there are some.
+_HOST_POOLS = (
+    "mem_cache/pool_host/",
+    "mem_cache/hybrid_cache/",
+    "mem_cache/hicache_auto_size.py",
+    "disaggregation/decode_kv",
+)
+
+
+def needs_host_pools(code: str) -> bool:
+    """Whether what a code says comes about only where SGLang builds host pools."""
+    all_rules()
+    known = _RULES.get(code)
+    return known is not None and known.late is not None and known.late.startswith(_HOST_POOLS)

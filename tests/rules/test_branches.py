@@ -123,6 +123,15 @@ def test_a_host_that_is_not_asked_for_says_so() -> None:
     assert "no model" in reasons["HC236"]
 
 
+def test_what_only_host_pools_refuse_is_a_note_without_them(tmp_path: Path) -> None:
+    """FP4 rows run in SGLang as long as HiCache is off."""
+    off = {"kv_cache_dtype": "fp4_mx_block16"}
+    severities = {each.severity for each in findings(off, MODELS["llama"], tmp_path) if each.code == "HC605"}
+    assert severities == {"note"}
+    severities = {each.severity for each in findings({**ON, **off}, MODELS["llama"], tmp_path) if each.code == "HC605"}
+    assert severities == {"error"}
+
+
 def test_unknown_slots_leave_the_host_out(tmp_path: Path) -> None:
     """With a ratio and no device slots no bytes are known, so nothing is said of the host."""
     arguments = {**ON, "hicache_ratio": 2.0}
