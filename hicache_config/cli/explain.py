@@ -5,7 +5,10 @@ from __future__ import annotations
 import click
 
 
-@click.command("explain", short_help="What a rule or an argument means.")
+# What looks like an option is the argument to explain: --hicache-size.
+@click.command(
+    "explain", short_help="What a rule or an argument means.", context_settings={"ignore_unknown_options": True}
+)
 @click.argument("subject", metavar="CODE|ARGUMENT")
 @click.option("--sglang", metavar="VERSION", help="SGLang release. [default: the installed one, else the newest known]")
 def command(subject: str, sglang: str | None) -> None:
