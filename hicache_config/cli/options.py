@@ -124,7 +124,9 @@ _SHARED = (
     ),
     click.option("--ignore", metavar="CODES", multiple=True, callback=_codes, help="No findings of these codes."),
     click.option("--strict", is_flag=True, help="Warnings count as failures."),
-    click.option("--quiet", "-q", is_flag=True, help="Print errors only."),
+    click.option(
+        "--quiet", "-q", is_flag=True, help="Print only findings that fail: errors, with --strict warnings too."
+    ),
     click.option("--no-color", is_flag=True, help="No colour (NO_COLOR does the same)."),
 )
 

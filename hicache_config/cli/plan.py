@@ -40,8 +40,9 @@ def command(
         raise click.UsageError(f"{source} is a folder with {len(documents)} sources; a plan is made of one")
     (document,) = documents
     report = plan(document, options, engine=_engine(document, engine))
-    print_plan(report, output, explain=explain, quiet=values["quiet"], color=not values["no_color"])
-    ctx.exit(2 if document.is_broken else 1 if report.fails(strict=values["strict"]) else 0)
+    strict = values["strict"]
+    print_plan(report, output, explain=explain, quiet=values["quiet"], color=not values["no_color"], strict=strict)
+    ctx.exit(2 if document.is_broken else 1 if report.fails(strict=strict) else 0)
 
 
 def _engine(document: Document, name: str | None) -> int:

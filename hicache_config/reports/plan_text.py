@@ -25,16 +25,15 @@ _NAME = 18
 _SMALL = 500_000
 
 
-def plan_text(report: PlanReport, *, explain: bool = False, quiet: bool = False, color: bool = True) -> str:
-    """The plan as text; `explain` adds the arithmetic of every number, `quiet` leaves out warnings and notes."""
-    return render(_lines(report, explain=explain, quiet=quiet), color=wants_color(color))
+def plan_text(report: PlanReport, *, explain: bool = False, color: bool = True) -> str:
+    """The plan as text; `explain` adds the arithmetic of every number."""
+    return render(_lines(report, explain=explain), color=wants_color(color))
 
 
-def _lines(report: PlanReport, *, explain: bool, quiet: bool) -> Iterator[Line]:
+def _lines(report: PlanReport, *, explain: bool) -> Iterator[Line]:
     for placed in report.findings:
-        if not quiet or placed.finding.severity == "error":
-            yield from finding_lines(placed, report.source, report.text)
-            yield plain()
+        yield from finding_lines(placed, report.source, report.text)
+        yield plain()
     if report.is_refused:
         yield plain("refused: no host pool can be planned for this configuration")
         return

@@ -5,14 +5,13 @@ Must not import anything above this floor.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ..core.findings import RANK
 from ..core.plan import Plan
 from ..core.units import RESERVE_BYTES
 from ..geometry.parallel import NodeRanks
-from .report import Placed
+from .report import Placed, failing
 
 
 @dataclass(frozen=True)
@@ -59,9 +58,11 @@ class PlanReport:
 
     def fails(self, *, strict: bool = False) -> bool:
         """Whether the plan is refused, does not fit, or has a finding at or above the failing level."""
-        level = RANK["warning" if strict else "error"]
-        found = any(RANK[placed.finding.severity] >= level for placed in self.findings)
-        return found or self.is_refused or self.fits is False
+        return bool(failing(self.findings, strict=strict)) or self.is_refused or self.fits is False
+
+    def only_failing(self, *, strict: bool = False) -> PlanReport:
+        """The same report without the findings below the failing level."""
+        return replace(self, findings=failing(self.findings, strict=strict))
 
     @property
     def is_refused(self) -> bool:

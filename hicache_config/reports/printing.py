@@ -16,9 +16,9 @@ def to_json(value: Any) -> str:
 
 
 def print_report(report: Report, form: str, *, quiet: bool = False, color: bool = True, strict: bool = False) -> None:
-    """Print what `validate` found, as text, json, sarif, github or junit; `quiet` leaves out what is no error."""
+    """Print what `validate` found, as text, json, sarif, github or junit; `quiet` leaves out what does not fail."""
     if quiet:
-        report = report.errors_only()
+        report = report.only_failing(strict=strict)
     sys.stdout.write(_written(report, form, quiet=quiet, color=color, strict=strict))
 
 
@@ -43,12 +43,20 @@ def _written(report: Report, form: str, *, quiet: bool, color: bool, strict: boo
 
 
 def print_plan(
-    report: PlanReport, form: str, *, explain: bool = False, quiet: bool = False, color: bool = True
+    report: PlanReport,
+    form: str,
+    *,
+    explain: bool = False,
+    quiet: bool = False,
+    color: bool = True,
+    strict: bool = False,
 ) -> None:
-    """Print a plan."""
+    """Print a plan, as text or json; `quiet` leaves out findings that do not fail."""
+    if quiet:
+        report = report.only_failing(strict=strict)
     if form == "json":
         sys.stdout.write(to_json(report.as_dict()))
         return
     from .plan_text import plan_text
 
-    sys.stdout.write(plan_text(report, explain=explain, quiet=quiet, color=color))
+    sys.stdout.write(plan_text(report, explain=explain, color=color))

@@ -5,7 +5,7 @@ Must not import anything above this floor.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -56,6 +56,12 @@ def in_order(findings: Sequence[Placed]) -> tuple[Placed, ...]:
     return tuple(sorted(findings, key=key))
 
 
+def failing(findings: Iterable[Placed], *, strict: bool = False) -> tuple[Placed, ...]:
+    """The findings at or above the failing level: errors, with `strict` warnings too."""
+    level = RANK["warning" if strict else "error"]
+    return tuple(placed for placed in findings if RANK[placed.finding.severity] >= level)
+
+
 @dataclass(frozen=True)
 class SourceReport:
     """One engine found in a source (or a source in which none was found): what is wrong and what SGLang would use.
@@ -101,18 +107,14 @@ class Report:
         """Whether there is a source of which nothing could be parsed."""
         return any(source.is_broken for source in self.sources)
 
-    def errors_only(self) -> Report:
-        """The same report without warnings and notes."""
-        sources = tuple(
-            replace(source, findings=tuple(each for each in source.findings if each.finding.severity == "error"))
-            for source in self.sources
-        )
-        return replace(self, sources=sources)
+    def only_failing(self, *, strict: bool = False) -> Report:
+        """The same report without the findings below the failing level."""
+        sources = (replace(source, findings=failing(source.findings, strict=strict)) for source in self.sources)
+        return replace(self, sources=tuple(sources))
 
     def fails(self, *, strict: bool = False) -> bool:
-        """Whether a finding is at or above the failing level: an error, or with `strict` a warning."""
-        level = RANK["warning" if strict else "error"]
-        return any(RANK[placed.finding.severity] >= level for source in self.sources for placed in source.findings)
+        """Whether a finding is at or above the failing level."""
+        return any(failing(source.findings, strict=strict) for source in self.sources)
 
     def as_dict(self) -> dict[str, Any]:
         """The report as JSON files hold it."""

@@ -16,20 +16,16 @@ _WIDTH = 100
 
 
 def report_text(report: Report, *, quiet: bool = False, color: bool = True) -> str:
-    """The report as text. `quiet` leaves out warnings, notes and the summary of a clean run."""
+    """The report as text. `quiet` leaves out the summary of a clean run."""
     return render(_lines(report, quiet), color=wants_color(color))
 
 
 def _lines(report: Report, quiet: bool) -> Iterator[Line]:
-    shown = 0
     for source in report.sources:
         for placed in source.findings:
-            if quiet and placed.finding.severity != "error":
-                continue
-            shown += 1
             yield from finding_lines(placed, source.source, source.text, engine=source.engine)
             yield plain()
-    if not quiet or shown:
+    if not quiet or any(source.findings for source in report.sources):
         yield plain(_summary(report))
 
 
