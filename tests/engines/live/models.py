@@ -64,8 +64,11 @@ KIMI_LINEAR: Config = {
     },
 }  # fmt: skip
 
-#: Arguments without which a model does not start on a CPU.
+#: Arguments without which a model does not start on a CPU, or sizes its states by the memory that is free.
+_STATES = (
+    "--mamba-radix-cache-strategy", "no_buffer", "--disable-overlap-schedule", "--max-mamba-cache-size", "64",
+)  # fmt: skip
 NEEDS: dict[str, tuple[str, ...]] = {
-    "kimi_linear": ("--mamba-radix-cache-strategy", "no_buffer", "--disable-overlap-schedule"),
-    "qwen3_next": ("--mamba-radix-cache-strategy", "no_buffer", "--disable-overlap-schedule"),
+    "kimi_linear": _STATES,
+    "qwen3_next": _STATES,
 }
