@@ -17,6 +17,7 @@ from ..core.plan import plan as plan_stages
 from ..core.pools import Stage
 from ..core.releases import Release
 from ..core.terms import Accounting, Terms
+from ..core.units import format_gb
 from ..geometry import load_model, pipeline_of
 from ..geometry.model import Model
 from ..geometry.parallel import NodeRanks, placement
@@ -30,7 +31,6 @@ from ..rules.traits import traits_of
 from ..sources.document import Document, Engine, Noted
 from .memory import allowance_of
 from .options import Options
-from .pools_file import read_pools
 from .settings_file import settings_files
 from .suppressing import Suppressions
 
@@ -76,6 +76,8 @@ def examine(engine: Engine, form: str, options: Options, source: str = "") -> Ex
     findings += problems
     stages = pipeline.stages if pipeline is not None else ()
     if options.pools is not None:
+        from .pools_file import read_pools
+
         pools = read_pools(options.pools, args.pp_size, slots)
         findings += pools.findings(options.pools)
         stages = pools.stages
@@ -86,7 +88,7 @@ def examine(engine: Engine, form: str, options: Options, source: str = "") -> Ex
         findings = [_without_host_pools(finding) for finding in findings]
     capacity = resolution.capacity(args, release.name) if own is None else own
     nodes = _nodes(args, len(stages), options.ranks_per_node)
-    available = options.host_memory_bytes
+    available = _available(options, engine)
     allowance = None if available is None else allowance_of(available, args, release, options.ranks_per_node)
     plans: dict[Accounting, Plan] = {}
     if stages and not has_errors(findings):
@@ -126,7 +128,7 @@ def examine(engine: Engine, form: str, options: Options, source: str = "") -> Ex
         available_bytes=available,
         allowance_bytes=allowance,
         plans=plans,
-        assumptions=pipeline.assumptions if pipeline is not None and options.pools is None else (),
+        assumptions=_assumptions(options, engine, pipeline),
         findings=(*findings, *judged),
         notes=engine.notes,
         skipped=tuple(skipped),
@@ -174,6 +176,23 @@ def _without_host_pools(finding: Finding) -> Finding:
     if finding.severity == "error" and registry.needs_host_pools(finding.code):
         return replace(finding, severity="note")
     return finding
+
+
+def _available(options: Options, engine: Engine) -> int | None:
+    """Memory of a node for host pools: what the caller says, at most the limit of the engine's container."""
+    known = [each for each in (options.host_memory_bytes, engine.memory_limit_bytes) if each is not None]
+    return min(known, default=None)
+
+
+def _assumptions(options: Options, engine: Engine, pipeline: Pipeline | None) -> tuple[str, ...]:
+    texts = list(pipeline.assumptions) if pipeline is not None and options.pools is None else []
+    limit = engine.memory_limit_bytes
+    if limit is not None and (options.host_memory_bytes is None or limit < options.host_memory_bytes):
+        texts.append(
+            f"the container's memory limit, {format_gb(limit)}, is taken as what is available when pools are built; "
+            "what else runs in the container comes off it"
+        )
+    return tuple(texts)
 
 
 def _unknown_release(release: Release) -> list[Finding]:
