@@ -8,11 +8,18 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, Strict, ValidationInfo
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from ..core.releases import NEWEST
 from .releases import table
+
+
+class ArgumentBlock(BaseModel):
+    """Arguments that belong together. Only `ServerArgs`, which has all blocks, is ever validated."""
+
+    # A block's own validator would be built for nothing; it is a good part of the start-up.
+    model_config = ConfigDict(defer_build=True)
 
 
 def argument(

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel
-
-from .fields import Choice, Integer, Number, Switch, WholeNumber, argument
+from .fields import ArgumentBlock, Choice, Integer, Number, Switch, WholeNumber, argument
 
 
-class HiCacheArgs(BaseModel):
+class HiCacheArgs(ArgumentBlock):
     """Arguments of the hierarchical cache itself."""
 
     enable_hierarchical_cache: Switch = argument(

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel
-
-from .fields import Choice, Integer, Number, Switch, Text, argument
+from .fields import ArgumentBlock, Choice, Integer, Number, Switch, Text, argument
 
 
-class CacheArgs(BaseModel):
+class CacheArgs(ArgumentBlock):
     """Other caches, the prefix tree and device memory."""
 
     disable_radix_cache: Switch = argument(False, "Turn the prefix cache off. HiCache needs it.")
@@ -94,7 +92,7 @@ class CacheArgs(BaseModel):
     enable_linear_replayssm_spec: Switch = argument(False, "The same for speculative steps.")
 
 
-class ParallelArgs(BaseModel):
+class ParallelArgs(ArgumentBlock):
     """How the engine is spread over ranks and nodes."""
 
     tp_size: Integer = argument(1, "Tensor-parallel ranks of a pipeline stage.", unit="ranks", scope="per engine", ge=1)
@@ -133,7 +131,7 @@ class ParallelArgs(BaseModel):
     enable_mixed_chunk: Switch = argument(False, "Mix prefill chunks with decoding.")
 
 
-class ModelArgs(BaseModel):
+class ModelArgs(ArgumentBlock):
     """The model and what it runs on."""
 
     model_path: Text | None = argument(
@@ -160,7 +158,7 @@ class ModelArgs(BaseModel):
     enable_memory_saver: Switch = argument(False, "Give GPU memory back while idle.")
 
 
-class SpeculativeArgs(BaseModel):
+class SpeculativeArgs(ArgumentBlock):
     """Speculative decoding: drafts have KV of their own."""
 
     speculative_algorithm: Text | None = argument(
@@ -176,7 +174,7 @@ class SpeculativeArgs(BaseModel):
     enable_multi_layer_eagle: Switch = argument(False, "One draft layer for each step.")
 
 
-class DisaggregationArgs(BaseModel):
+class DisaggregationArgs(ArgumentBlock):
     """Prefill and decode on different servers."""
 
     disaggregation_mode: Choice = argument("null", "null: one server for both; prefill or decode: one half of a pair.")

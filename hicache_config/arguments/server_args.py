@@ -36,7 +36,9 @@ class ServerArgs(HiCacheArgs, CacheArgs, ParallelArgs, ModelArgs, SpeculativeArg
     defaults, flags and choices. Raises pydantic.ValidationError with all problems at once.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, title="SGLang server arguments", protected_namespaces=())
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, title="SGLang server arguments", protected_namespaces=(), defer_build=False
+    )
 
     _written: frozenset[str] = PrivateAttr(default=frozenset())
     _others: dict[str, Any] = PrivateAttr(default_factory=dict)
