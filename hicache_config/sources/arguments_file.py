@@ -21,6 +21,8 @@ from .tree import MISSING, Entry, Mapping, Node, Scalar, Sequence, parts, plain
 
 #: Keys that hold the arguments inside something that somebody collected.
 _WRAPPERS = ("server_args", "info", "args", "arguments", "server_info", "engine_args")
+#: Engines of one source; who collects the answers of a cluster has some hundred.
+MOST_ENGINES = 1_000
 _NAMES = ("name", "url", "worker", "host", "role")
 _ENVIRONMENTS = ("env", "environment")
 #: Keys of a server's answer that are no arguments. Source: SGLang 0.5.10 to 0.5.23, http_server.py, utils/common.py.
@@ -136,6 +138,12 @@ class ArgumentsReader:
     # --- one engine -----------------------------------------------------------------------------------------------
 
     def _engine(self, node: Mapping, name: str | None, around: Mapping | None) -> None:
+        if len(self.out.engines) >= MOST_ENGINES:
+            if not any(each.finding.code == "HC005" for each in self.out.notes):
+                message = f"only the first {MOST_ENGINES:,} engines of this source are read"
+                place = self.lines.place(node.start, node.start + 1)
+                self.out.notes.append(note("HC005", message, "Split it.", place))
+            return
         reported = {
             entry.key: plain(entry.value)
             for each in (around, node)

@@ -17,7 +17,7 @@ from .launch import Launch, are_arguments, find_launch, image_arguments, inner_s
 from .limits import LimitError, docker_bytes
 from .notes import not_known, note, shortened
 from .shell import Command, read_script
-from .shell_values import Scope, Value
+from .shell_values import MOST_WORDS, Scope, Value
 from .text import Lines, Traced
 
 #: Variables that can change what SGLang does; an unknown one is worth a note.
@@ -51,12 +51,18 @@ def engines_of_words(
     Words without a command count where they are flags that tell SGLang apart (the image then names the command).
     """
     around = around or Surroundings()
+    if len(words) > MOST_WORDS:
+        words, around = words[:MOST_WORDS], replace(around, notes=(*around.notes, _too_many_words()))
     launch = find_launch(words) or image_arguments(words)
     if launch is None and (scripts := inner_scripts(words) or _shell_scripts(words)):
         return [engine for script in scripts for engine in engines_of_script(script, lines, release, around)]
     if launch is None and are_arguments(words, release):
         launch = Launch(tuple(words), ())
     return [engine_of_launch(launch, lines, release, around)] if launch is not None else []
+
+
+def _too_many_words() -> Noted:
+    return note("HC005", f"only the first {MOST_WORDS:,} words of this command are read", "Is it the right file?")
 
 
 def _shell_scripts(words: Sequence[Traced]) -> list[Traced]:
@@ -74,12 +80,13 @@ def _of_command(command: Command, lines: Lines, release: str, around: Surroundin
         if name in command.scope.values and command.scope.values[name].words
     }
     outer = Launch((), command.outer).environment
+    cut = len(command.words) >= MOST_WORDS
     limited = _docker_limit((*command.outer, *command.words), lines)
     surroundings = Surroundings(
         {**around.environment, **exported, **outer},
         limited.limit if limited.limit is not None else around.limit,
         limited.limit_place if limited.limit is not None else around.limit_place,
-        (*around.notes, *limited.notes, *command.notes),
+        (*around.notes, *limited.notes, *command.notes, *((_too_many_words(),) if cut else ())),
     )
     launch = find_launch(command.words) or image_arguments(command.words)
     if launch is None:  # read_script only gives commands that start a server

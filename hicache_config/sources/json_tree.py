@@ -12,15 +12,19 @@ import re
 from json.decoder import scanstring  # type: ignore[attr-defined]  # not in the stubs
 from typing import Any
 
+from ..arguments.given import Place
 from .document import Noted
-from .notes import note, shortened
+from .notes import NoteList, note, shortened
 from .text import Lines, without_surrogates
 from .tree import MISSING, Entry, Mapping, Node, Scalar, Sequence
 
 DEEPEST = 100
 LONGEST_NUMBER = 400
 MOST_ERRORS = 20
+#: Values of one text; the largest answers of a server that we met have some ten thousand.
+MOST_NODES = 200_000
 
+_NOWHERE = Place(0, 0, 0, 0)
 _SPACE = re.compile(r"[ \t\n]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?P<fraction>\.[0-9]+)?(?P<exponent>[eE][-+]?[0-9]+)?")
 _WORD = re.compile(r"[^\s,:\[\]{}\"'#/]+")
@@ -40,8 +44,9 @@ class JsonScanner:
     def __init__(self, text: str, lines: Lines | None = None) -> None:
         self.text = text
         self.lines = lines or Lines(text)
-        self.notes: list[Noted] = []
+        self.notes = NoteList()
         self.errors = 0
+        self.count = 0
 
     def read(self) -> Node | None:
         """The value of the whole text."""
@@ -59,8 +64,13 @@ class JsonScanner:
     # --- values ---------------------------------------------------------------------------------------------------
 
     def _value(self, here: int, depth: int) -> tuple[Node, int]:
+        self.count += 1
+        if self.count > MOST_NODES:
+            message = f"the text holds more than {MOST_NODES:,} values"
+            self.notes.put_first(note("HC005", message, "Is it the right file?", self.lines.place(here, here + 1)))
+            raise Stop
         if depth > DEEPEST:
-            self.notes.append(
+            self.notes.put_first(
                 note(
                     "HC005",
                     f"values are nested deeper than {DEEPEST} levels",
@@ -221,7 +231,7 @@ class JsonScanner:
 
     def _wrong(self, start: int, end: int, message: str, help: str = "") -> None:
         self.errors += 1
-        self.notes.append(note("HC002", f"JSON: {message}", help, self.lines.place(start, end)))
+        self.notes.put_first(note("HC002", f"JSON: {message}", help, self.lines.place(start, end)))
         if self.errors >= MOST_ERRORS:
             raise Stop
 
@@ -249,4 +259,4 @@ def read_json(text: str, lines: Lines | None = None) -> tuple[Node | None, list[
     """The tree of a JSON text and what was found; no tree when it has a syntax error."""
     scanner = JsonScanner(text, lines)
     node = scanner.read()
-    return (None if scanner.errors else node), scanner.notes
+    return (None if scanner.errors else node), sorted(scanner.notes, key=lambda noted: noted.place or _NOWHERE)

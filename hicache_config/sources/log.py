@@ -27,7 +27,10 @@ _TIME = r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"
 #: What begins a new record, so that a broken line ends there.
 _NEW_RECORD = re.compile(rf"(?:[\w./-]+[ \t]*\|[ \t]*)?(?:{_TIME}|(?:INFO|WARNING|ERROR|DEBUG)\b|Traceback )")
 _PREFIX = re.compile(r"(?P<prefix>[\w./-]+)[ \t]*\|[ \t]*|\[(?P<pod>[\w./-]+)\] (?=\[)")
-MOST_ENGINES = 200
+MOST_ENGINES = 50
+#: Printed arguments come to some 20,000 characters, lines about pools to some hundred.
+LONGEST_RECORD = 60_000
+LONGEST_LINE = 1_000
 
 
 @dataclass
@@ -61,7 +64,7 @@ def read_log(text: str, lines: Lines) -> tuple[Engine, ...]:
             continue
         owner = next((each for each in reversed(seen) if each.prefix == prefix), seen[-1] if seen else None)
         if owner is not None:
-            owner.allocations.line(line, lines.line(start))
+            owner.allocations.line(line[:LONGEST_LINE], lines.line(start))
     return named([(each.prefix or None, each.engine()) for each in seen])
 
 
@@ -108,7 +111,8 @@ def _moved(entry: Entry, source: Traced) -> Entry:
 def _joined(text: str, start: int) -> Traced:
     """From `start` to the end of the record, without the line ends that a terminal or a mail put in."""
     end = text.find("\n", start)
-    pieces = [(start, len(text) if end < 0 else end)]
+    # One character more than is read, so that a longer record counts as cut off.
+    pieces = [(start, min(len(text) if end < 0 else end, start + LONGEST_RECORD + 1))]
     while end >= 0 and not _is_complete(text, start, end):
         begin = end + 1
         following = text.find("\n", begin)
@@ -121,7 +125,8 @@ def _joined(text: str, start: int) -> Traced:
         end = following
     chars = "".join(text[a:b] for a, b in pieces)
     starts = [offset for a, b in pieces for offset in range(a, b)]
-    return Traced(chars, starts, start, pieces[-1][1])
+    whole = Traced(chars, starts, start, pieces[-1][1])
+    return whole if len(chars) <= LONGEST_RECORD else whole.part(0, LONGEST_RECORD)
 
 
 def _is_complete(text: str, start: int, end: int) -> bool:

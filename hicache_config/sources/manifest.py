@@ -15,7 +15,7 @@ from .tree import Mapping, Node, Scalar, Sequence
 Substitute = Callable[[Traced], Traced]
 
 _KUBERNETES = re.compile(r"\$\$|\$\(([A-Za-z_][\w.-]*)\)", re.ASCII)
-_COMPOSE = re.compile(r"\$\$|\$\{([A-Za-z_]\w*)(?:(:?[-?+])([^{}]*))?\}|\$([A-Za-z_]\w*)|\$\{[^}]*\}", re.ASCII)
+_COMPOSE = re.compile(r"\$\$|\$\{([A-Za-z_]\w*)(?:(:?[-?+])([^{}]*))?\}|\$([A-Za-z_]\w*)|\$\{[^}]{0,200}\}", re.ASCII)
 
 
 def words_of(node: Node | None, text: str, substitute: Substitute, *, split: bool) -> list[Traced]:

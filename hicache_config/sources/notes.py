@@ -50,6 +50,21 @@ def note(
     return Noted(Finding(code, name, severity or usual, _plain(message), _plain(help), argument=argument), place)
 
 
+class NoteList(list[Noted]):
+    """The notes of one text: of many of a kind the first ones, for a source with endless trouble."""
+
+    MOST = 100
+
+    def append(self, noted: Noted) -> None:
+        """Add a note, unless there are enough."""
+        if len(self) < self.MOST:
+            super().append(noted)
+
+    def put_first(self, noted: Noted) -> None:
+        """Add a note that must not be lost: why the reading ended."""
+        self.insert(0, noted)
+
+
 def _plain(text: str) -> str:
     """A message without what a source could do to a terminal: line ends, control characters, endless length."""
     shown = (

@@ -35,12 +35,12 @@ _SIZED = frozenset(ServerArgs.model_fields) - {"device", "dtype", "quantization"
 
 #: Characters that are read of each format; more takes too long.
 LONGEST = {
-    "json": 4_000_000,
-    "server-info": 4_000_000,
-    "toml": 1_000_000,
-    "shell": 1_000_000,
-    "command": 1_000_000,
-    "dockerfile": 1_000_000,
+    "json": 2_000_000,
+    "server-info": 2_000_000,
+    "toml": 300_000,
+    "shell": 300_000,
+    "command": 300_000,
+    "dockerfile": 300_000,
 }
 
 _MANIFEST_KEYS = frozenset({"apiVersion", "kind", "containers", "services", "spec", "metadata", "image"})

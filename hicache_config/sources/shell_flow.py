@@ -11,10 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from .shell_lex import Array, HereDocument, Operator, Token, Word
-from .shell_values import Scope, Value
+from .shell_values import MOST_WORDS, Scope, Value
 from .text import Traced, Unknown
 
 Simple: TypeAlias = "list[Word | Array]"
+
+#: Conditions and loops that are followed in one script, and within each other.
+MOST_FRAMES = 2_000
+DEEPEST = 50
 
 _OPENING = {"if": "if", "case": "case", "while": "loop", "until": "loop", "for": "loop", "select": "loop"}
 _CLOSING = frozenset({"fi", "esac", "done"})
@@ -40,6 +44,7 @@ class Flow:
         self.source, self.scope = source, scope
         self.frames: list[Frame] = []
         self._in_pattern = False
+        self._opened = 0
 
     # --- commands -------------------------------------------------------------------------------------------------
 
@@ -60,7 +65,8 @@ class Flow:
                     self._next_arm(is_else=False)
                     self._in_pattern = bool(self.frames) and self.frames[-1].kind == "case"
             else:
-                command.append(token)
+                if len(command) < MOST_WORDS:
+                    command.append(token)
                 if isinstance(token, Word) and token.bare == "in" and len(command) == 3 and _bare(command[0]) == "case":
                     self._open(command[0])
                     command, self._in_pattern = [], True
@@ -105,6 +111,9 @@ class Flow:
     def _open(self, token: Word | Array) -> None:
         keyword = _bare(token) or ""
         begin = token.begin
+        self._opened += 1
+        if self._opened > MOST_FRAMES or len(self.frames) >= DEEPEST:
+            return  # nobody writes that many; what it would set is taken as set
         self.frames.append(Frame(_OPENING[keyword], keyword, begin, self.scope.copy()))
 
     def loop_variable(self, name: str, unknown: Unknown) -> None:

@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 
 from ..arguments.given import Place
 from .document import Noted
-from .json_tree import DEEPEST, LONGEST_NUMBER
-from .notes import note, shortened
+from .json_tree import DEEPEST, LONGEST_NUMBER, MOST_NODES
+from .notes import NoteList, note, shortened
 from .text import Lines, without_surrogates
 from .tree import MISSING, Entry, Mapping, Node, Scalar, Sequence
 
@@ -66,8 +66,9 @@ class TomlReader:
 
     def __init__(self, text: str, lines: Lines) -> None:
         self.text, self.lines = text, lines
-        self.notes: list[Noted] = []
+        self.notes = NoteList()
         self.here = 0
+        self.count = 0
 
     def read(self) -> Node | None:
         """The whole file as a mapping, or None."""
@@ -102,7 +103,8 @@ class TomlReader:
         new = _Table(start, self.here)
         if is_list and (known is None or isinstance(known[2], list)):
             listed = known[2] if known is not None and isinstance(known[2], list) else []
-            table.entries[name] = (begin, end, [*listed, new])
+            listed.append(new)
+            table.entries[name] = (begin, end, listed)
             return new
         if not is_list and known is not None and isinstance(known[2], _Table) and not known[2].is_closed:
             return known[2]
@@ -163,8 +165,13 @@ class TomlReader:
     # --- values ---------------------------------------------------------------------------------------------------
 
     def _value(self, depth: int) -> Node:
+        self.count += 1
+        if self.count > MOST_NODES:
+            message = f"the text holds more than {MOST_NODES:,} values"
+            self.notes.put_first(note("HC005", message, "Is it the right file?", self._place()))
+            raise _Stop
         if depth > DEEPEST:
-            self.notes.append(
+            self.notes.put_first(
                 note("HC005", f"values are nested deeper than {DEEPEST} levels", "Write it flatter.", self._place())
             )
             raise _Stop
@@ -275,7 +282,7 @@ class TomlReader:
         self.notes.append(note("HC003", message, "Keep one of them.", self.lines.place(begin, max(end, self.here))))
 
     def _wrong(self, message: str, help: str = "") -> NoReturn:
-        self.notes.append(note("HC002", f"TOML: {message}", help, self._place()))
+        self.notes.put_first(note("HC002", f"TOML: {message}", help, self._place()))
         raise _Stop
 
     def _place(self) -> Place:

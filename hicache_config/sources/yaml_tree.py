@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 from .document import Noted
 from .json_tree import DEEPEST, LONGEST_NUMBER
-from .notes import note, shortened
+from .notes import NoteList, note, shortened
 from .text import Lines
 from .tree import MISSING, Entry, Mapping, Node, Scalar, Sequence
 
@@ -63,10 +64,12 @@ def read_yaml(text: str, lines: Lines) -> tuple[list[Node], list[Noted]]:
             )
         ]
     try:
-        for composed in _compose(text):
-            converter = _Converter(text, lines)
-            trees.append(converter.convert(composed, 0))
-            notes += converter.notes
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an anchor may be defined twice: the last one counts
+            for composed in _compose(text):
+                converter = _Converter(text, lines)
+                trees.append(converter.convert(composed, 0))
+                notes += converter.notes
     except TooLarge as error:
         place = lines.place(error.offset, error.offset + 1)
         notes.append(note("HC005", str(error), "Write the values out, or split the file.", place))
@@ -119,7 +122,7 @@ class _Converter:
 
     def __init__(self, text: str, lines: Lines) -> None:
         self.text, self.lines = text, lines
-        self.notes: list[Noted] = []
+        self.notes = NoteList()
         self.count = 0
         self.reported: set[tuple[int, str]] = set()
 

@@ -298,6 +298,30 @@ def test_several_documents_of_a_yaml_file_are_several_engines() -> None:
     assert [given_of(document, number)["hicache-size"] for number in (0, 1)] == [1, 2]
 
 
+def test_an_anchor_may_be_defined_twice() -> None:
+    document = read("x.yaml", text="hicache-size: &a 1\npp-size: &a 2\ntp-size: *a\n")
+    assert given_of(document) == {"hicache-size": 1, "pp-size": 2, "tp-size": 2}
+
+
+@pytest.mark.parametrize(("text", "engines"), [("[" + '{"tp_size": 2},' * 1500 + '{"tp_size": 1}]', 1000)])
+def test_of_endless_engines_the_first_are_read(text: str, engines: int) -> None:
+    document = read("x.json", text=text)
+    assert len(document.engines) == engines
+    assert codes(document) == ["HC005"]
+
+
+@pytest.mark.parametrize("word", ["--tp 2 " * 5_000, "a " * 5_000])
+def test_of_endless_words_the_first_are_read(word: str) -> None:
+    document = read_command(["sglang", "serve", *word.split()])
+    assert codes(document)[0] == "HC005"
+
+
+def test_of_endless_trouble_the_first_is_named() -> None:
+    document = read("x.json", text="{" + '"tp_size": NaN, ' * 500 + '"tp_size": 1}')
+    assert len(document.notes) == 100
+    assert given_of(document) == {"tp_size": 1}
+
+
 def test_named_files_without_arguments_can_be_left_out(tmp_path: Path) -> None:
     other = tmp_path / "package.json"
     other.write_text('{"name": "x", "version": "1"}')
