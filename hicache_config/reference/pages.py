@@ -15,7 +15,6 @@ from ..arguments.names import find
 from ..arguments.releases import Argument, known, table
 from ..rules.registry import Rule, all_rules
 
-
 _NEEDS = {"model": "the model", "plan": "the sizes of the pools", "host": "the host's memory"}
 
 
