@@ -64,7 +64,8 @@ class Examined:
 def examine(engine: Engine, form: str, options: Options, source: str = "") -> Examined:
     """Examine one engine of a document; `source` is where it was read, for files that it names."""
     release = options.release()
-    reading = read_arguments(engine.given, release.name, ignore_unknown=form in _MIXED_FORMATS)
+    mixed = form in _MIXED_FORMATS
+    reading = read_arguments(engine.given, release.name, ignore_unknown=mixed, not_known=engine.not_known)
     args = reading.args
     environment = {**engine.environment, **options.environment}
     findings: list[Finding] = [*reading.findings, *_unknown_release(release)]

@@ -40,10 +40,14 @@ class Reading:
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_arguments(given: Sequence[Given], release: str, *, ignore_unknown: bool = False) -> Reading:
+def read_arguments(
+    given: Sequence[Given], release: str, *, ignore_unknown: bool = False, not_known: Sequence[str] = ()
+) -> Reading:
     """Typed arguments of a release from what was written; a later spelling of an argument wins, as in argparse.
 
     `ignore_unknown` leaves keys that are no argument alone, for sources that hold more than arguments (`/server_info`).
+    `not_known` are keys that are written with a value that can't be known (NaN, an unset variable): they count as
+    invalid, and not as missing.
     """
     findings: list[Finding] = []
     values: dict[str, Any] = {}
@@ -70,6 +74,12 @@ def read_arguments(given: Sequence[Given], release: str, *, ignore_unknown: bool
             findings.append(_wrong_text(each, named, str(error)))
             invalid.add(named.field)
             values.pop(named.field, None)
+    for key in not_known:
+        named = find(key, release)
+        if named is not None:
+            invalid.add(named.field)
+        elif not ignore_unknown and key not in _FIELDS:
+            findings.append(_unknown(Given(key, None), release))
     args, problems = _validate({name: value for name, value in values.items() if name not in invalid}, release)
     for name, finding in problems:
         findings.append(finding)

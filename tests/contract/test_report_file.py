@@ -177,6 +177,13 @@ def test_no_value_breaks_the_report(key: str, value: str) -> None:
         assert "HC004" in findings(report)
 
 
+def test_a_value_that_is_no_number_hides_nothing_else() -> None:
+    _, report = validate('{"hicache_ratoi": NaN, "hicache_size": Infinity, "enable_hierarchical_cache": true}')
+    codes = [each["code"] for each in report["sources"][0]["findings"]]
+    assert codes.count("HC004") == 2
+    assert "hicache_ratio" in findings(report)["HC010"]["help"]
+
+
 def test_a_launch_command_is_read_after_the_dashes() -> None:
     words = ["sglang", "serve", "--model-path", "x", "--tp=8", "--enable-hierarchical-cache", "--hicache-siez", "100"]
     result = call("validate", "--format", "json", "--", *words)
