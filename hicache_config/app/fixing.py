@@ -10,6 +10,7 @@ import difflib
 import os
 import stat
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +24,8 @@ from .checking import check_document
 from .options import Options
 from .splicing import Edit, Splicer, apply, splicer_for
 
+#: Findings about values that the readers left out.
+_READING = ("HC003", "HC004", "HC008", "HC009")
 #: No source needs more rounds; each round settles one finding.
 _MOST = 100
 
@@ -127,7 +130,15 @@ def _is_better(document: Document, before: str, after: str, finding: Finding, op
     if any(entry.is_broken for entry in new) or len(old) != len(new):
         return False
     left = [(placed.finding.code, placed.finding.argument) for entry in new for placed in entry.findings]
-    return (finding.code, finding.argument) not in left and _errors(new) <= _errors(old)
+    # What could not be read (NaN, a key twice) must still be there: the fix would have thrown it away.
+    kept = _unread(new) == _unread(old)
+    return kept and (finding.code, finding.argument) not in left and _errors(new) <= _errors(old)
+
+
+def _unread(entries: list[SourceReport]) -> Counter[str]:
+    """How often each finding of the readers is there."""
+    codes = (placed.finding.code for entry in entries for placed in entry.findings)
+    return Counter(code for code in codes if code in _READING)
 
 
 def _errors(entries: list[SourceReport]) -> set[str]:

@@ -202,3 +202,12 @@ def test_nothing_is_left_behind_when_writing_fails(tmp_path: Path, monkeypatch: 
         write(result)
     assert path.read_bytes() == data
     assert [each.name for each in tmp_path.iterdir()] == ["args.yaml"]
+
+
+def test_a_fix_does_not_throw_away_what_could_not_be_read() -> None:
+    text = '{"enable_hierarchical_cache": true, "hicache_storage_backend": "mooncake",\n "hicache_storage_backend_extra_config": {"prefetch_threshold": NaN}}'
+    fixed = fix(read("a.json", text=text), Options(sglang="0.5.23"))
+    assert "HC712" in [finding.code for finding in fixed.shown]
+    assert "NaN" in fixed.after
+    read_whole = fix(read("a.json", text=text.replace("NaN", "5")), Options(sglang="0.5.23"))
+    assert "HC712" in [finding.code for finding in read_whole.fixed]
