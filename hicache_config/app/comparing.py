@@ -78,7 +78,10 @@ def _sizes(here: Examined, there: Examined) -> Iterator[Finding]:
     for key in sorted(left.keys() | right.keys()):
         stage, pool = key
         before, after = left.get(key), right.get(key)
-        if before != after:
+        if key not in left or key not in right:
+            has = "has" if key in right else "does not have"
+            yield _note(f"{has} a pool {pool} on stage {stage}", there, stage=stage, pool=pool)
+        elif before != after:
             yield _note(
                 f"makes {_count(after)} of {pool} on stage {stage} instead of {_count(before)}",
                 there, asked=before, gets=after, stage=stage, pool=pool,
@@ -90,7 +93,7 @@ def _slots(plan: Plan) -> dict[tuple[int, str], int | None]:
 
 
 def _count(slots: int | None) -> str:
-    return "no slots" if slots is None else f"{slots:,} slots"
+    return "slots that are not known" if slots is None else f"{slots:,} slots"
 
 
 def _shown(value: Any) -> str:

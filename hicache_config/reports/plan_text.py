@@ -194,14 +194,14 @@ def _ranks(count: int) -> str:
 
 def _side_by_side(report: PlanReport) -> Iterator[Line]:
     """Both accountings for the stage that takes most, and the size that keeps within the budget without the plugin."""
-    plans = [plan for plan in (report.plan, report.other) if plan is not None and plan.stages]
+    plans = [plan for plan in (report.plan, report.other) if plan is not None and _largest(plan) is not None]
     if not isinstance(report.plan.terms.capacity, TotalSize) or len(plans) < 2:
         return
     yield plain()
     yield (("side by side, the stage that takes most: per rank", "bold underline"),)
     for plan in sorted(plans, key=lambda plan: plan.terms.accounting):
-        largest = max(plan.stages, key=lambda stage: stage.bytes or 0)
-        if largest.bytes is None:
+        largest = _largest(plan)
+        if largest is None or largest.bytes is None:
             continue
         slots = [f"{pool.slots:,} {pool.name}" for pool in largest.pools if pool.follows is None and pool.slots]
         yield plain(f"  {plan.terms.accounting:<8}{_gb(largest.bytes):>10} GB  {_balance(largest)}")
@@ -210,6 +210,12 @@ def _side_by_side(report: PlanReport) -> Iterator[Line]:
         size = report.plan.terms.capacity.size_gb
         yield plain(f"  to stay within {size:g} GB per rank without the plugin:")
         yield plain(f"  --hicache-size {report.plan.stock_size_gb}")
+
+
+def _largest(plan: Plan) -> StagePlan | None:
+    """The stage that takes most; None where no bytes are known."""
+    known = [stage for stage in plan.stages if stage.bytes is not None]
+    return max(known, key=lambda stage: stage.bytes or 0, default=None)
 
 
 def _wrapped(text: str, *, indent: int) -> Iterator[Line]:

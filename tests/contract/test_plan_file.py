@@ -188,3 +188,11 @@ def test_the_text_names_units_and_scopes_and_both_accountings(tmp_path: Path) ->
     for figure in ("7,621,952", "8,023,168", "7,256,832", "--hicache-size 95"):
         assert figure in text
     assert all(len(line) <= 80 for line in text.splitlines())
+
+
+def test_text_and_notes_say_when_sizes_are_not_known() -> None:
+    arguments = {**SIZED, "model_path": "openai/gpt-oss-120b", "tp_size": 4}
+    text = call("plan", "-", "--sglang", "0.5.23", "--compare", "0.5.16", input=json.dumps(arguments)).stdout
+    assert "instead of slots that are not known" in text
+    assert "side by side" not in text
+    assert "the device slots of kv, swa are not known" in text
