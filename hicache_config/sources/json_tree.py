@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from json.decoder import scanstring  # type: ignore[attr-defined]  # not in the stubs
 from typing import Any
 
@@ -95,7 +96,7 @@ class JsonScanner:
         while self.text[here : here + 1] != "}":
             entry, here = self._entry(here, depth)
             if entry.key in seen:
-                self._duplicate(entry, seen[entry.key])
+                self._duplicate(entry, seen[entry.key], depth)
             seen[entry.key] = entry.key_start
             entries.append(entry)
             here = self._separator(here, "}")
@@ -120,7 +121,11 @@ class JsonScanner:
         else:
             self._end_or(here, f"a colon is expected behind the key {shortened(name)}")
             here = self._skip(here + (self.text[here] == "="))
+        known = len(self.notes)
         value, here = self._value(here, depth + 1)
+        if depth == 0 and isinstance(value, Scalar) and value.value is MISSING and len(self.notes) > known:
+            noted = self.notes[-1]  # what the value was refused for
+            self.notes[-1] = replace(noted, finding=replace(noted.finding, argument=name))
         return Entry(name, start, key_end, value), here
 
     def _sequence(self, start: int, depth: int) -> tuple[Node, int]:
@@ -218,7 +223,7 @@ class JsonScanner:
         )
         return Scalar(MISSING, here, end), end
 
-    def _duplicate(self, entry: Entry, first: int) -> None:
+    def _duplicate(self, entry: Entry, first: int, depth: int) -> None:
         line = self.lines.line(first)
         self.notes.append(
             note(
@@ -226,6 +231,7 @@ class JsonScanner:
                 f"the key {shortened(entry.key)} is written twice, first in line {line}; the last value counts",
                 "Keep one of them.",
                 self.lines.place(entry.key_start, max(entry.key_end, entry.value.end)),
+                argument=entry.key if depth == 0 else None,
             )
         )
 

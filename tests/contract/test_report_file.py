@@ -59,6 +59,7 @@ def test_every_mistake_is_found_at_its_place_in_one_run() -> None:
     assert places["HC003"][0] == 9
     assert places["HC103"] == (10, 2, 10, 14)
     assert report["errors"] == 6
+    assert [found[code]["pointer"] for code in ("HC003", "HC004")] == ["/tp_size", "/hicache_host_memory_fraction"]
     assert found["HC101"]["pointer"] == "/hicache_size"
     assert "Write 100" in found["HC101"]["help"]
     assert "per rank" in found["HC101"]["message"]
