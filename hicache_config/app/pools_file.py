@@ -20,6 +20,7 @@ from ..core.pools import DevicePool, Stage
 from ..sources.document import Noted
 from ..sources.jsonfile import read_json_file
 from ..sources.notes import shortened
+from .resolving import stage_count_differs
 
 #: pydantic's kinds of a wrong value, in words; `{}` is the limit.
 _EXPECTED = {
@@ -70,7 +71,7 @@ def read_pools(path: str, pp_size: int, slots: Mapping[str, int]) -> PoolsReadin
         return PoolsReading(notes=(*read.notes, *found))
     entries = file.stages * pp_size if len(file.stages) == 1 else file.stages
     if len(entries) != pp_size:
-        return PoolsReading(notes=(*read.notes, Noted(_stage_count(path, len(entries), pp_size))))
+        return PoolsReading(notes=(*read.notes, Noted(stage_count_differs(len(entries), pp_size))))
     problems: list[Noted] = []
     stages = []
     for index, entry in enumerate(entries):
@@ -116,15 +117,3 @@ def _expected(detail: Mapping[str, Any]) -> str:
     limits: Mapping[str, Any] = detail.get("ctx") or {}
     words = _EXPECTED.get(detail["type"], str(detail["msg"]))
     return words.format(limits.get("ge", limits.get("le", limits.get("expected", ""))))
-
-
-def _stage_count(path: str, given: int, pp_size: int) -> Finding:
-    return Finding(
-        "HC439",
-        "stage-count-differs",
-        "error",
-        f"{path} has pools of {given} stages, and --pp-size is {pp_size}",
-        "Give one entry a stage, or a single one that stands for each.",
-        argument="pp_size",
-        asked=pp_size,
-    )

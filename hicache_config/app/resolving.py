@@ -112,7 +112,7 @@ def _resolve_all(
     if len(stages) == 1 and args.pp_size > 1:
         stages = [stages[0]] * args.pp_size
     if len(stages) != args.pp_size:
-        raise ConfigurationError([_stage_count(len(stages), args.pp_size)])
+        raise ConfigurationError([stage_count_differs(len(stages), args.pp_size)])
     checked = [Stage.of(pools) for pools in stages]
     problems = [finding for _, found in checked for finding in found]
     if has_errors(problems):
@@ -135,7 +135,8 @@ def _stages_missing(pp_size: int) -> Finding:
     )
 
 
-def _stage_count(given: int, pp_size: int) -> Finding:
+def stage_count_differs(given: int, pp_size: int) -> Finding:
+    """The error for pools of another number of stages than the pipeline has; one stage may stand for each."""
     return Finding(
         "HC439",
         "stage-count-differs",

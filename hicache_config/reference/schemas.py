@@ -67,6 +67,10 @@ def _args_schema(release: str) -> dict[str, Any]:
     # Flag spellings and aliases carry what a command line would.
     schema["patternProperties"] = {"^--?[a-z]": {}, "^[a-z0-9]+(-[a-z0-9]+)*$": {}}
     schema["title"] = f"SGLang {release} server arguments"
+    schema["description"] = (
+        "Server arguments by SGLang's field names. Those that host sizes depend on have our descriptions, units and "
+        "scopes, the others their kind and choices."
+    )
     return schema
 
 

@@ -53,7 +53,7 @@ def test_slots_that_the_caller_names_win(tmp_path: Path) -> None:
         ({"stages": [{"pools": [KV, KV]}]}, "HC311", "twice", ""),
         ({"stages": [{"pools": [{**KV, "follows": "no"}]}]}, "HC311", "does not have", ""),
         ({"stages": [{"pools": [{"name": "kv"}]}]}, "HC310", "neither bytes_per_slot nor page_bytes", ""),
-        ({"stages": [{"pools": [KV]}] * 3}, "HC439", "3 stages, and --pp-size is 2", "single one"),
+        ({"stages": [{"pools": [KV]}] * 3}, "HC439", "pools of 3 stages are given, and --pp-size is 2", "single one"),
         ([], "HC312", "", ""),
         ("{", "HC002", "", ""),
         ('{"stages": [{"pools": [{"name": "kv", "slots": NaN, "bytes_per_slot": 1}]}]}', "HC004", "NaN", ""),
