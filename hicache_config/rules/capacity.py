@@ -215,3 +215,53 @@ def ratio_left_to_the_decode_server(case: Case) -> Iterator[Seen]:
             f"Write {flag(case, 'hicache_ratio')} or {flag(case, 'hicache_size')} to be sure of the size.",
             gets=2.0,
         )
+
+
+#: Layouts that lay pages first and whose constructor still counts layers along the pages, by family of pools.
+_LAYERS_ALONG_PAGES = {"mla": "page_first_direct", "dsa": "page_first_direct", "dense": "page_head"}
+
+
+@rule(
+    "HC246",
+    "fewer-pages-than-layers",
+    "error",
+    needs=("plan",),
+    why="With page_first_direct for latent rows and page_head for keys and values, the constructor of the host pool "
+    "looks for one entry a layer along the axis of pages: a host pool with fewer pages than the stage has layers ends "
+    "in an IndexError after the weights are loaded. Seen with real pools. Source: SGLang 0.5.23, "
+    "mem_cache/pool_host/mla.py and mha.py:_initialize_transfer_views; older releases were not run.",
+    since="0.5.23",
+    late="mem_cache/pool_host/mla.py:_initialize_transfer_views",
+    bad={
+        "enable_hierarchical_cache": True,
+        "hicache_size": 1,
+        "page_size": 512,
+        "hicache_mem_layout": "page_first_direct",
+        "hicache_io_backend": "direct",
+        "tp_size": 8,
+    },
+    good={
+        "enable_hierarchical_cache": True,
+        "hicache_size": 100,
+        "page_size": 64,
+        "hicache_mem_layout": "page_first_direct",
+        "hicache_io_backend": "direct",
+        "tp_size": 8,
+    },
+    settings={"model": "moonshotai/Kimi-K2-Instruct"},
+)
+def fewer_pages_than_layers(case: Case) -> Iterator[Seen]:
+    """A host pool too small for the way in which its layout is taken apart."""
+    layout = case.resolved("hicache_mem_layout")
+    if case.pipeline is None or case.plan is None or _LAYERS_ALONG_PAGES.get(case.pipeline.family) != layout:
+        return
+    for stage in case.plan.stages:
+        pages = next((pool.pages for pool in stage.pools if pool.name == "kv"), None)
+        if pages is not None and stage.layers is not None and pages < stage.layers:
+            yield Seen(
+                "hicache_size" if case.gave("hicache_size") else "hicache_ratio",
+                f"stage {stage.stage} would get a host pool of {pages:,} pages, fewer than its {stage.layers} layers; "
+                f"with {flag(case, 'hicache_mem_layout', layout)} SGLang then fails while it builds the pool",
+                f"Ask for more host memory, or write {flag(case, 'hicache_mem_layout', 'page_first')}.",
+            )
+            return
