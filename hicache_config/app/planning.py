@@ -40,6 +40,10 @@ def plan(document: Document, options: Options | None = None, *, engine: int = 0)
     )
     if refused:
         made = replace(made, stages=(), ratio=None, stock_size_gb=None)
+    elif not made.stages:
+        # Whoever left the reason out of sight still has to see why there is no plan.
+        everything = placed(document, examined, extra, replace(options, select=(), ignore=()))
+        findings = tuple(each for each in everything if each.finding.severity == "error") or findings
     other = examined.plans.get("total" if options.accounting == "sglang" else "sglang")
     return PlanReport(
         plan=made,

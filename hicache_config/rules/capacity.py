@@ -171,7 +171,9 @@ def host_smaller_than_device(case: Case) -> Iterator[Seen]:
     good={**ON, "hicache_ratio": 2.0},
 )
 def default_ratio_may_shrink(case: Case) -> Iterator[Seen]:
-    """Neither size nor ratio."""
+    """Neither size nor ratio; one whose value could not be read was meant to be given."""
+    if {"hicache_size", "hicache_ratio", "hicache_host_memory_fraction"} & set(case.invalid):
+        return
     if hicache(case) and case.resolved("hicache_host_memory_fraction") is not None and mode(case) != "decode":
         fraction, ratio = case.resolved("hicache_host_memory_fraction"), case.resolved("hicache_ratio")
         yield Seen(

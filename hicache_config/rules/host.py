@@ -62,7 +62,7 @@ def host_memory_exceeded(case: Case) -> Iterator[Seen]:
     fits = max(usable // ranks - (stage.bytes - stage.size_bytes if stage.size_bytes else 0) - _beside(case), 0) // GB
     yield Seen(
         name if case.gave(name) else "enable_hierarchical_cache",
-        f"{format_gb(stage.bytes)} per rank x {ranks} ranks on a node = {format_gb(stage.bytes * ranks)}"
+        f"{format_gb(stage.bytes)} per rank x {ranks} {'rank' if ranks == 1 else 'ranks'} on a node = {format_gb(stage.bytes * ranks)}"
         + (f", and {format_gb(_beside(case) * ranks)} of storage" if _beside(case) else "")
         + f"; the node has {format_gb(case.host.available_bytes)}, of which SGLang keeps 10 GiB free: "
         f"{format_gb(max(usable, 0))}, or {format_gb(max(usable, 0) // ranks)} per rank",
@@ -150,4 +150,28 @@ def huge_pages_not_counted(case: Case) -> Iterator[Seen]:
             "enable_hierarchical_cache",
             f"SGLANG_HUGEPAGE_SIZE={size}: SGLang's memory check does not count reserved huge pages as free",
             "Leave as much plain memory free as the pools take, or the check refuses them.",
+        )
+
+
+@rule(
+    "HC505",
+    "fit-not-known",
+    "warning",
+    covers=(),
+    why="A size that depends on device slots that nobody named can't be held against the host's memory, so a plan says "
+    "neither that it fits nor that it does not. SGLang itself knows its device slots when it checks: this warning is "
+    "this program's own.",
+    bad={**ON, "tp_size": 4, "hicache_ratio": 2.0},
+    good={**ON, "tp_size": 4, "hicache_ratio": 2.0, "max_total_tokens": 100_000},
+    needs=("plan", "host"),
+    settings={**LLAMA, "host_memory": "155GB"},
+)
+def fit_not_known(case: Case) -> Iterator[Seen]:
+    """Host memory is given, and a pool's bytes are not known."""
+    stages = case.plan.stages if case.plan is not None else ()
+    if any(stage.bytes is None for stage in stages):
+        yield Seen(
+            "hicache_ratio" if case.gave("hicache_ratio") else "enable_hierarchical_cache",
+            "whether the host's memory is enough is not known, because the device slots are not",
+            f"Give them with --device-slots, {flag(case, 'max_total_tokens')} or a /server_info file.",
         )

@@ -172,3 +172,22 @@ def test_an_unknown_newer_release_is_taken_as_the_newest() -> None:
 
 def test_the_same_input_gives_the_same_bytes() -> None:
     assert to_json(planned("glm-5.2-pp4").as_dict()) == to_json(planned("glm-5.2-pp4").as_dict())
+
+
+def test_a_refusal_says_why_whatever_findings_are_selected() -> None:
+    args = {
+        "model_path": "deepseek-ai/DeepSeek-V4-Flash",
+        "tp_size": 8,
+        "enable_hierarchical_cache": True,
+        "hicache_size": 100,
+    }
+    report = planned(args, select=("HC9",))
+    assert report.is_refused
+    assert "HC304" in [placed.finding.code for placed in report.findings]
+
+
+def test_it_is_said_when_the_fit_is_not_known() -> None:
+    args = {"model_path": "meta-llama/Meta-Llama-3.1-8B", "hicache_ratio": 2.0, "enable_hierarchical_cache": True}
+    report = planned(args, host_memory_bytes=10**12)
+    assert report.fits is None
+    assert "HC505" in [placed.finding.code for placed in report.findings]
