@@ -62,7 +62,8 @@ def host_memory_exceeded(case: Case) -> Iterator[Seen]:
     fits = max(usable // ranks - (stage.bytes - stage.size_bytes if stage.size_bytes else 0) - _beside(case), 0) // GB
     yield Seen(
         name if case.gave(name) else "enable_hierarchical_cache",
-        f"{format_gb(stage.bytes)} per rank x {ranks} {'rank' if ranks == 1 else 'ranks'} on a node = {format_gb(stage.bytes * ranks)}"
+        f"{format_gb(stage.bytes)} per rank x {ranks} {'rank' if ranks == 1 else 'ranks'} on a node = "
+        f"{format_gb(stage.bytes * ranks)}"
         + (f", and {format_gb(_beside(case) * ranks)} of storage" if _beside(case) else "")
         + f"; the node has {format_gb(case.host.available_bytes)}, of which SGLang keeps 10 GiB free: "
         f"{format_gb(max(usable, 0))}, or {format_gb(max(usable, 0) // ranks)} per rank",
