@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from ..arguments.given import Given, Place
 from ..arguments.releases import FlagMatch, match_flag
 from ..core.releases import NEWEST
-from .document import Noted
 from .json_tree import read_json
-from .notes import not_known, note, shortened
+from .notes import NoteList, not_known, note, shortened
 from .text import Builder, Lines, Traced
 from .tree import moved, parts
 
@@ -30,7 +29,7 @@ class Parsed:
     """What a command line gives; `not_known` are flags whose value is not, `foreign` those of another program."""
 
     given: list[Given] = field(default_factory=list)
-    notes: list[Noted] = field(default_factory=list)
+    notes: NoteList = field(default_factory=NoteList)
     not_known: list[str] = field(default_factory=list)
     foreign: list[Traced] = field(default_factory=list)
 
@@ -226,7 +225,8 @@ class _Parser:
                 )
 
     def _note_holes(self, word: Traced, argument: str | None = None) -> None:
-        self.out.notes += [not_known(unknown, self.lines, argument) for unknown in word.unknown.values()]
+        for unknown in word.unknown.values():
+            self.out.notes.append(not_known(unknown, self.lines, argument))
 
     def _place(self, word: Traced) -> Place:
         return self.lines.place(word.begin, word.end)
