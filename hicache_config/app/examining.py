@@ -30,6 +30,7 @@ from ..rules.resolution import Resolution, resolve_arguments
 from ..rules.traits import traits_of
 from ..sources.document import Document, Engine, Noted
 from .memory import allowance_of
+from .observing import observed
 from .options import Options
 from .settings_file import settings_files
 from .suppressing import Suppressions
@@ -131,7 +132,7 @@ def examine(engine: Engine, form: str, options: Options, source: str = "") -> Ex
         plans=plans,
         assumptions=_assumptions(options, engine, pipeline),
         findings=(*findings, *judged),
-        notes=engine.notes,
+        notes=(*engine.notes, *observed(engine.reported, plans.get("sglang"))),
         skipped=tuple(skipped),
     )
 
@@ -213,11 +214,14 @@ def _unknown_release(release: Release) -> list[Finding]:
 
 
 def _device_slots(options: Options, engine: Engine) -> dict[str, int]:
-    """Known device slots by pool: what the caller says, else what a running server reported."""
-    slots = {}
-    reported = engine.reported.get("max_total_num_tokens")
-    if isinstance(reported, int) and not isinstance(reported, bool) and reported > 0:
-        slots["kv"] = reported
+    """Known device slots by pool: what the caller says, else what a running server or its log reported."""
+    seen = engine.reported.get("device_slots")
+    reported = {"kv": engine.reported.get("max_total_num_tokens"), **(seen if isinstance(seen, dict) else {})}
+    slots = {
+        name: count
+        for name, count in reported.items()
+        if isinstance(count, int) and not isinstance(count, bool) and count > 0
+    }
     return {**slots, **options.device_slots}
 
 
