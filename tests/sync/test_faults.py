@@ -351,7 +351,7 @@ class TestRanksThatFail:
             return planned(group)
 
         error = the_error(run(2, work))
-        assert str(error) == "HC101 not-a-number: rank 0: bad help"
+        assert str(error) == "HC101 not-a-number: rank 0: bad. help"
 
     def test_a_size_too_small_names_the_stage_that_needs_most(self, run: Run) -> None:
         """As a plan of the whole pipeline does: one finding, not one a stage."""
