@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import json
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +16,7 @@ from ..arguments.names import find
 from ..arguments.releases import Argument, known, table
 from ..rules.registry import Rule, all_rules
 
+_FENCES = {"json": "json", "yaml": "yaml", "sh": "bash", "log": "text"}
 _NEEDS = {"model": "the model", "plan": "the sizes of the pools", "host": "the host's memory"}
 
 
@@ -73,13 +75,55 @@ def rule_page(rule: Rule) -> str:
     if rule.needs:
         needs = " and ".join(_NEEDS[need] for need in rule.needs)
         lines += ["", f"It needs {needs}; without, it is listed as skipped."]
-    for title, example in (("Fails", rule.bad), ("Passes", rule.good)):
-        if example:
-            lines += ["", f"## {title}", "", "```json", json.dumps(dict(example), indent=1, ensure_ascii=False), "```"]
-    if rule.settings:
-        settings = ", ".join(f"{name} {value}" for name, value in rule.settings.items())
-        lines += ["", f"(examples with {settings})"]
+    good_settings = rule.settings if rule.good_settings is None else rule.good_settings
+    lines += _example("Fails", rule.bad, {**rule.files, **rule.bad_files}, rule.settings)
+    lines += _example("Passes", rule.good, {**rule.files, **rule.good_files}, good_settings)
+    if rule.unshown:
+        lines += ["", f"No file can show it. {rule.unshown}"]
     return "\n".join(lines)
+
+
+def _example(
+    title: str, arguments: Mapping[str, Any], files: Mapping[str, str | None], settings: Mapping[str, Any]
+) -> list[str]:
+    """An example under its title: arguments, files, and what it needs besides; empty where there is neither."""
+    if not arguments and not files:
+        return []
+    lines = ["", f"## {title}"]
+    if arguments:
+        lines += ["", *_fenced(json.dumps(dict(arguments), indent=1, ensure_ascii=False), "json")]
+    for name, text in files.items():
+        lines += ["", *_file(name, text)]
+    words = ", ".join(said for name, value in settings.items() for said in _besides(name, value))
+    if "through" in settings:
+        words = words.replace("`--env ", "`")  # these read their own environment
+        return [*lines, "", f"Asked of {settings['through']}{', with ' if words else ''}{words}."]
+    return [*lines, "", f"With {words}."] if words else lines
+
+
+def _file(name: str, text: str | None) -> list[str]:
+    if text is None:
+        return [f"`{name}` is not there."]
+    if not text.replace("\n", "").isprintable():
+        return [f"`{name}`, its characters written as JSON escapes them:", "", *_fenced(json.dumps(text), "text")]
+    return [f"`{name}`:", "", *_fenced(text.rstrip("\n"), _FENCES[name.rpartition(".")[2]])]
+
+
+def _fenced(text: str, language: str) -> list[str]:
+    return [f"```{language}", text, "```"]
+
+
+def _besides(name: str, value: Any) -> list[str]:
+    """One setting of an example as one would ask for it: options of the command line where there is one."""
+    if name == "environment":
+        return [f"`--env {variable}={text}`" for variable, text in value.items()]
+    if name == "device_slots":
+        return [f"`--device-slots {','.join(f'{pool}={slots}' for pool, slots in value.items())}`"]
+    if name == "architecture":
+        return [f"a model of class {value}"]
+    if name == "patch":
+        return [f"its config.json changed by `{json.dumps(value, ensure_ascii=False)}`"]
+    return [] if name == "through" else [f"`--{name.replace('_', '-')} {value}`"]
 
 
 def argument_page(argument: Argument, release: str) -> str:
@@ -100,7 +144,7 @@ def argument_page(argument: Argument, release: str) -> str:
         rows.append(("deprecated", "write " + ", ".join(argument.replaced_by) if argument.replaced_by else "yes"))
     lines += [f"- {name}: {text}" for name, text in rows]
     lines += ["", f"In SGLang {release}. {_history(argument.name)}"]
-    about = [rule for rule in all_rules() if argument.name in rule.bad]
+    about = [rule for rule in all_rules() if _is_about(rule, argument.name)]
     if about:
         lines += [
             "",
@@ -108,6 +152,11 @@ def argument_page(argument: Argument, release: str) -> str:
             *(f"- {rule.code} {rule.name} ({rule.severity})" for rule in about),
         ]
     return "\n".join(lines)
+
+
+def _is_about(rule: Rule, name: str) -> bool:
+    """Whether a rule's example is about an argument; of another floor's finding, whether the repair changes it."""
+    return name in rule.bad and (rule.check is not None or rule.bad[name] != rule.good.get(name))
 
 
 def _type_of(argument: Argument) -> str:

@@ -1,4 +1,7 @@
-"""Findings that other floors make, declared so that each has its page. Must not import anything above this floor."""
+"""Findings that other floors make, declared so that each has its page; many have their examples in `examples/`.
+
+Must not import anything above this floor.
+"""
 
 # ruff: noqa: E501, PLR0917 - a table: one page a line
 
@@ -8,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.findings import Severity
+from .examples import EXAMPLES, WITHOUT_EXAMPLES
 from .registry import Rule, declare
 
 ON: Mapping[str, Any] = {"enable_hierarchical_cache": True}
@@ -23,7 +27,8 @@ def _page(
     good: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> None:
-    declare(Rule(code, name, severity, why, bad=bad or {}, good=good or {}, **more))
+    shown = {"bad": bad or {}, "good": good or {}, **more, **EXAMPLES.get(code, {})}
+    declare(Rule(code, name, severity, why, unshown=WITHOUT_EXAMPLES.get(code), **shown))
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
@@ -132,6 +137,9 @@ _page(
     "Pools of a stage that do not belong together: names twice, a follower without its leader.",
 )
 _page("HC312", "pools-file-wrong", "error", "A pools file that has another shape than its schema.")
+_page("HC313", "log-differs-from-plan", "warning", "Host pools that a server's log tells came out other than the plan of "
+      "its arguments says: another release, GPU or model than named, or a fault here.")  # fmt: skip
+_page("HC314", "log-as-planned", "note", "The host pools that a server's log tells are those of the plan.")
 
 # --- parallelism and agreement ------------------------------------------------------------------------------------
 

@@ -47,10 +47,15 @@ class Rule:
 
     `since` and `until` are the first and last release it holds for (None: all supported). `covers` are the numbers of
     the rules in our notes on SGLang. `bad` and `good` are arguments that fail and pass, `settings` what the examples
-    need besides (`model`, `gpu`, `host_memory`, `environment`). `late` names the place in SGLang 0.5.23
+    need besides (`model` or `architecture` with `patch`, `gpu`, `host_memory`, `environment`, `pools`, …; `through` is
+    who is asked instead of the command line). `late` names the place in SGLang 0.5.23
     ("file:function") where it finds out only after arguments were accepted: when weights or pools exist, or while
     serving. `said_by` are codes by which geometry says the same of a known model; then this rule is silent.
     `check` is None for findings that another floor makes.
+
+    `files` lie beside both examples, by name, and `bad_files` and `good_files` beside one of them; without arguments
+    the first file is the source, and text None means that it is not there. `good_settings` replace `settings` for the
+    example that passes. `unshown` is the reason of a rule that has no examples.
     """
 
     code: str
@@ -64,6 +69,11 @@ class Rule:
     until: str | None = None
     needs: tuple[Need, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
+    good_settings: Mapping[str, Any] | None = None
+    files: Mapping[str, str | None] = field(default_factory=dict)
+    bad_files: Mapping[str, str | None] = field(default_factory=dict)
+    good_files: Mapping[str, str | None] = field(default_factory=dict)
+    unshown: str | None = None
     late: str | None = None
     said_by: tuple[str, ...] = ()
     check: Check | None = None

@@ -7,38 +7,68 @@ from pathlib import Path
 import pytest
 
 from hicache_config.rules.coverage import NUMBERS, WITHOUT_A_RULE
+from hicache_config.rules.examples import EXAMPLES, WITHOUT_EXAMPLES
 from hicache_config.rules.registry import Rule, all_rules
+from tests.rules import showing
 from tests.rules.judging import findings
 
 RULES = all_rules()
 CHECKED = [rule for rule in RULES if rule.check is not None]
-#: Pages of other floors' findings that have an example which this way of asking can show.
-#: HC438 and HC439 come from the Python interface, not from a configuration.
-SHOWN = [
-    rule
-    for rule in RULES
-    if rule.check is None and rule.bad and "architecture" not in rule.settings and rule.code not in ("HC438", "HC439")
-]
+#: Findings of other floors with examples: these run through reading, `validate` and `plan`.
+SHOWN = [rule for rule in RULES if rule.check is None and rule.unshown is None]
 
 
 def named(rule: Rule) -> str:
     return f"{rule.code}-{rule.name}"
 
 
-@pytest.mark.parametrize("rule", [*CHECKED, *SHOWN], ids=named)
-def test_the_bad_example_yields_the_finding(rule: Rule, tmp_path: Path) -> None:
+def codes(rule: Rule, kind: str, folder: Path) -> list[str]:
+    if rule.check is None:
+        return [finding.code for found in showing.show(rule, kind) for finding in found]
     settings = {"sglang": rule.until or "0.5.23", **rule.settings}
-    codes = [finding.code for finding in findings(rule.bad, settings, tmp_path)]
-    assert rule.code in codes
+    return [finding.code for finding in findings(rule.good if kind == "good" else rule.bad, settings, folder)]
 
 
 @pytest.mark.parametrize("rule", [*CHECKED, *SHOWN], ids=named)
-def test_the_good_example_does_not(rule: Rule, tmp_path: Path) -> None:
-    settings = {"sglang": rule.until or "0.5.23", **rule.settings}
-    if rule.code == "HC109":
-        settings = {}
-    codes = [finding.code for finding in findings(rule.good, settings, tmp_path)]
-    assert rule.code not in codes
+def test_the_bad_example_yields_the_finding(rule: Rule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert rule.code in codes(rule, "bad", tmp_path)
+
+
+@pytest.mark.parametrize("rule", [*CHECKED, *SHOWN], ids=named)
+def test_the_good_example_does_not(rule: Rule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert rule.code not in codes(rule, "good", tmp_path)
+
+
+@pytest.mark.parametrize("rule", SHOWN, ids=named)
+def test_what_passes_has_no_other_error(rule: Rule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A repair that only trades one error for another is none."""
+    monkeypatch.chdir(tmp_path)
+    validated, planned = showing.show(rule, "good")
+    found = [*validated, *(finding for finding in planned if finding.code != "HC600")]  # not all name a model
+    assert [finding for finding in found if finding.severity == "error"] == []
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.check is None], ids=named)
+def test_a_finding_of_another_floor_has_both_examples_or_a_reason(rule: Rule) -> None:
+    bad = (rule.bad, {**rule.files, **rule.bad_files}, rule.settings)
+    good = (rule.good, {**rule.files, **rule.good_files}, rule.settings)
+    if rule.good_settings is not None:
+        good = (rule.good, {**rule.files, **rule.good_files}, rule.good_settings)
+    if rule.unshown is None:
+        assert any(bad[:2])
+        assert any(good[:2])
+        assert bad != good
+    else:
+        assert len(rule.unshown) > 40
+        assert bad == good == ({}, {}, {})
+
+
+def test_examples_and_reasons_are_those_of_rules() -> None:
+    """None is left behind when a code goes, and none has both."""
+    assert set(EXAMPLES) | set(WITHOUT_EXAMPLES) <= {rule.code for rule in RULES if rule.check is None}
+    assert set(EXAMPLES) & set(WITHOUT_EXAMPLES) == set()
 
 
 @pytest.mark.parametrize("rule", RULES, ids=named)

@@ -1,0 +1,21 @@
+"""Findings that no file can show, and why: several ranks or a running engine make them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_RANKS = "It takes several ranks that meet in the agreement on host pools"
+_ENGINE = "It takes SGLang with the plugin, at the moment when it builds its pools"
+
+WITHOUT_EXAMPLES: Mapping[str, str] = {
+    "HC405": f"{_RANKS}: one of them started with another argument or another SGLang.",
+    "HC406": f"{_RANKS}: one of them fails before it has made its offer.",
+    "HC407": f"{_RANKS}: one of them with another version of hicache-config installed.",
+    "HC408": f"{_RANKS}: one of them sends numbers that can't be, such as a page of 0 slots.",
+    "HC409": f"{_RANKS}: two of one stage whose device pools came out of different sizes.",
+    "HC411": f"{_RANKS}: one of them has died, or comes after the others have stopped waiting.",
+    "HC453": f"{_ENGINE}: pools of a class that another plugin has put in place of SGLang's.",
+    "HC454": f"{_ENGINE}: what `validate` says of the same model before the start is HC420.",
+    "HC455": f"{_ENGINE}: host buffers that came out of another size than the plan said.",
+    "HC456": f"{_ENGINE}: device slots of pools that no float ratio scales to the planned pages.",
+}
