@@ -75,22 +75,20 @@ def rule_page(rule: Rule) -> str:
     if rule.needs:
         needs = " and ".join(_NEEDS[need] for need in rule.needs)
         lines += ["", f"It needs {needs}; without, it is listed as skipped."]
+    if rule.unshown:
+        return "\n".join([*lines, "", f"No file can show it. {rule.unshown}"])
     good_settings = rule.settings if rule.good_settings is None else rule.good_settings
     lines += _example("Fails", rule.bad, {**rule.files, **rule.bad_files}, rule.settings)
     lines += _example("Passes", rule.good, {**rule.files, **rule.good_files}, good_settings)
-    if rule.unshown:
-        lines += ["", f"No file can show it. {rule.unshown}"]
     return "\n".join(lines)
 
 
 def _example(
     title: str, arguments: Mapping[str, Any], files: Mapping[str, str | None], settings: Mapping[str, Any]
 ) -> list[str]:
-    """An example under its title: arguments, files, and what it needs besides; empty where there is neither."""
-    if not arguments and not files:
-        return []
+    """An example under its title: arguments (or a source among the files), files, and what it needs besides."""
     lines = ["", f"## {title}"]
-    if arguments:
+    if arguments or not files:
         lines += ["", *_fenced(json.dumps(dict(arguments), indent=1, ensure_ascii=False), "json")]
     for name, text in files.items():
         lines += ["", *_file(name, text)]
