@@ -138,8 +138,8 @@ def _resolve_total(stage: Stage, capacity: TotalSize, release: Release, index: i
     shares = _shares(stage, capacity, release)
     unknown = tuple(group.leader.name for group in owned if group.leader.slots is None)
     if not owned:
-        findings = (_all_zero(index),) if stage.groups else ()
-        return Offer(tuple(_offer(group) for group in stage.groups), findings=findings)
+        # It takes part: a stage of empty pools is one without pools. That all stages are empty is for agree to say.
+        return Offer(tuple(_offer(group) for group in stage.groups))
     least = least_bytes(stage)
     if least > capacity.bytes:
         return Offer(tuple(_offer(group) for group in stage.groups), findings=(size_too_small(capacity, least, index),))

@@ -307,3 +307,22 @@ def test_an_error_carries_all_findings() -> None:
     assert error.findings == tuple(findings)
     assert str(error) == "HC301 one: first. Do this.\nHC302 two: second"
     assert describe(findings[1]) == "HC302 two: second"
+
+
+def test_a_stage_where_the_only_pool_is_empty_takes_the_pages_of_the_others() -> None:
+    result = made(
+        [stage_of(DevicePool("kv", None, 0, 4)), stage_of(DevicePool("kv", None, 100, 4))], TotalSize(1), "total"
+    )
+    assert result.stage(0)["kv"].pages == result.stage(1)["kv"].pages == 2_500_000
+    assert result.stage(0).bytes == 0
+
+
+def test_a_follower_by_ratio_beside_pools_of_unknown_slots() -> None:
+    stage = stage_of(
+        DevicePool("kv", None, 100, 4),
+        DevicePool("swa", 600, 100, 4),
+        DevicePool("draft_swa", 600, 1, 4, follows="swa", follow_rule="ratio"),
+    )
+    result = made([stage], TotalSize(1), "total")
+    assert result["draft_swa"].pages is None
+    assert result["draft_swa"].trace

@@ -89,3 +89,14 @@ def test_a_pool_is_written_without_its_defaults() -> None:
         "page_size": 64,
         "extra_pages": 1,
     }
+
+
+def test_a_follower_takes_pages_or_slots_by_a_float_ratio() -> None:
+    leader = DevicePool("swa", 1000, 10, 4)
+    assert DevicePool("draft", follows="swa", bytes_per_slot=1, page_size=4).pages_following(7, leader) == 7
+    by_ratio = DevicePool("draft_swa", 500, 1, 4, follows="swa", follow_rule="ratio")
+    assert by_ratio.pages_following(7, leader) == int(500 * (28 / 500)) // 4 + 1
+    with pytest.raises(ValueError, match="not known"):
+        DevicePool("draft_swa", None, 1, 4, follows="swa", follow_rule="ratio").pages_following(
+            7, DevicePool("swa", None, 10, 4)
+        )
