@@ -107,9 +107,9 @@ def storage_in_stages(case: Case) -> Iterator[Seen]:
     until="0.5.12",
     covers=("7 unified tree",),
     why="Up to 0.5.12 HiCache's own prefix tree takes plain, latent and sparse pools alone; models with "
-    "sliding-window pools need SGLANG_ENABLE_UNIFIED_RADIX_TREE=1 (since 0.5.11) or a later release, which takes "
-    "the unified tree by itself. Source: the wheels of 0.5.12 and 0.5.14, mem_cache/hiradix_cache.py and "
-    "registry.py.",
+    "sliding-window pools need SGLANG_ENABLE_UNIFIED_RADIX_TREE=1 (since 0.5.12) or a later release, which takes "
+    "the unified tree by itself. Source: the wheels of 0.5.11 to 0.5.14, managers/scheduler.py, "
+    "mem_cache/hiradix_cache.py and registry.py.",
     bad=ON,
     good={},
     needs=("model",),
@@ -119,14 +119,16 @@ def storage_in_stages(case: Case) -> Iterator[Seen]:
 def tree_without_sliding_windows(case: Case) -> Iterator[Seen]:
     """Sliding-window pools on the older tree."""
     chosen = case.environment.get("SGLANG_ENABLE_UNIFIED_RADIX_TREE", "").lower() in ("1", "true", "yes")
+    # 0.5.11 knows the variable, but looks at HiCache first.
+    chosen = chosen and case.release.at_least("0.5.12")
     if case.traits is None or not hicache(case) or chosen or not (case.traits.sliding or case.traits.v4):
         return
-    since = "Set SGLANG_ENABLE_UNIFIED_RADIX_TREE=1, or run" if case.release.at_least("0.5.11") else "Run"
+    since = "Set SGLANG_ENABLE_UNIFIED_RADIX_TREE=1, or run" if case.release.at_least("0.5.12") else "Run"
     yield Seen(
         "enable_hierarchical_cache",
         f"the prefix tree that SGLang {case.release.name} takes for HiCache does not support "
         f"{case.traits.architecture}",
-        f"{since} 0.5.14 or later.",
+        f"{since} 0.5.13 or later.",
     )
 
 
