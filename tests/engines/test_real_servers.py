@@ -17,7 +17,7 @@ from .live.matrix import BY_ID, MODELS, SIZE_GB, run
 RECORDS = Path(__file__).parent / "recorded" / "servers.json"
 
 Record = dict[str, Any]
-SERVED = [*MODELS, "0.5.20-llama", "0.5.20-llama-pp2"]
+SERVED = [*MODELS, "0.5.20-llama", "0.5.20-llama-pp2", "0.5.21-llama-pp2", "0.5.22-llama-pp2"]
 
 
 @pytest.fixture(scope="session", params=["recorded", pytest.param("live", marks=pytest.mark.live)])

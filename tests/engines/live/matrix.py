@@ -1,6 +1,6 @@
 """The servers that are started by the tests marked `live`, and what came of them, as data.
 
-    python -m tests.engines.live.matrix RECORDS.json PYTHON-0.5.23 [PYTHON-0.5.20] [-- ID …]
+    python -m tests.engines.live.matrix RECORDS.json PYTHON-0.5.23 [PYTHON-0.5.20 [PYTHON-0.5.21 [PYTHON-0.5.22]]] [-- ID …]
 
 starts them one after the other (about 40 seconds of two cores each) and writes what the README's table stands on.
 """
@@ -67,11 +67,18 @@ CASES += [
     Case("kimi-linear-pp2-enforce", models.KIMI_LINEAR, "enforce", (3, 5)),
     Case("kimi-linear-pp2-check", models.KIMI_LINEAR, "check", (3, 5)),
     *[
-        Case(f"0.5.20-llama{suffix}-{mode}", models.LLAMA, mode, stages, release="0.5.20")
-        for suffix, stages in (("", ()), ("-pp2", (3, 1)))
+        Case(f"{release}-llama{suffix}-{mode}", models.LLAMA, mode, stages, release=release)
+        for release, suffix, stages in (
+            ("0.5.20", "", ()),
+            ("0.5.20", "-pp2", (3, 1)),
+            ("0.5.21", "-pp2", (3, 1)),
+            ("0.5.22", "-pp2", (3, 1)),
+        )
         for mode in ("enforce", "check", "off")
     ],
 ]
+#: The releases in the order in which their interpreters are named.
+RELEASES = ("0.5.23", "0.5.20", "0.5.21", "0.5.22")
 BY_ID = {case.id: case for case in CASES}
 
 #: Our lines in a log, and those of a refusal on standard error.
@@ -108,7 +115,7 @@ def main() -> None:
     words = sys.argv[1:]
     chosen = words[words.index("--") + 1 :] if "--" in words else list(BY_ID)
     target, *pythons = words[: words.index("--")] if "--" in words else words
-    by_release = dict(zip(("0.5.23", "0.5.20"), map(Path, pythons), strict=False))
+    by_release = dict(zip(RELEASES, map(Path, pythons), strict=False))
     records = Path(target)
     done = {entry["id"]: entry for entry in json.loads(records.read_text("utf-8"))} if records.exists() else {}
     for name in chosen:
