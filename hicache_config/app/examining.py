@@ -88,7 +88,7 @@ def examine(engine: Engine, form: str, options: Options, source: str = "") -> Ex
     own = None if pipeline is None else pipeline.capacity
     if not resolution.host_pools:
         findings = [_without_host_pools(finding) for finding in findings]
-    capacity = resolution.capacity(args, release.name) if own is None else own
+    capacity = resolution.capacity() if own is None else own
     nodes = _nodes(args, len(stages), options.ranks_per_node)
     available = _available(options, engine)
     allowance = None if available is None else allowance_of(available, args, release, options.ranks_per_node)

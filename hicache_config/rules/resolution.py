@@ -64,13 +64,11 @@ class Resolution:
         """The rewrites of one argument, in order."""
         return tuple(each for each in self.rewrites if each.argument == argument)
 
-    def capacity(self, args: ServerArgs | None = None, release: str | None = None) -> Capacity:
+    def capacity(self) -> Capacity:
         """What decides the sizes in the end: a size, a ratio, or a share of free memory (0.5.21+) up to a ratio.
 
-        A decode server settles its ratio only when its pools are built: 2.0 with HiCache. `args` and `release` are
-        those of this resolution and need not be given.
+        A decode server settles its ratio only when its pools are built: 2.0 with HiCache.
         """
-        del args, release
         size = self.value("hicache_size")
         if size > 0:
             return TotalSize(size)

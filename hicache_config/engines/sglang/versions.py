@@ -46,7 +46,10 @@ TARGETS = (BUILD, CREATE)
 
 
 def installed_sglang() -> str | None:
-    """The version of the SGLang that is installed beside this package, or None."""
+    """The version of the SGLang that is installed beside this package, or None.
+
+    app.options has the like for the command line; activation in an engine must not load app for it.
+    """
     try:
         return version("sglang")
     except PackageNotFoundError:
