@@ -17,6 +17,7 @@ import os
 import sys
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TextIO
 
 import torch
 import torch.distributed as dist
@@ -132,6 +133,12 @@ def line(plan: Plan) -> str:
     return f"stage {plan.own_stage}{decides}: {sizes}; {own.bytes:,} bytes of {own.size_bytes:,}"
 
 
+def say(text: str, stream: TextIO) -> None:
+    """One write a line: the ranks share the stream, and an unbuffered print() writes the end of a line by itself."""
+    stream.write(f"{text}\n")
+    stream.flush()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="A small engine that sizes its host pools over torchrun ranks.")
     parser.add_argument("--size", type=int, default=1, help="GB of host memory per rank, for all host pools together")
@@ -143,11 +150,11 @@ def main() -> int:
     try:
         plan = run(options)
     except ConfigurationError as error:
-        print(f"rank {os.environ['RANK']}: {error}", file=sys.stderr)
+        say(f"rank {os.environ['RANK']}: {error}", sys.stderr)
         return 1
     finally:
         dist.destroy_process_group()
-    print(line(plan))
+    say(line(plan), sys.stdout)
     return 0
 
 

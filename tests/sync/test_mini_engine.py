@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +16,15 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def torchrun(ranks: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Unbuffered, as containers run Python: what ranks write to the stream that they share is not held back to the end."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
     return subprocess.run(
-        [*command, "examples/mini_engine.py", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+        [*command, "examples/mini_engine.py", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -39,6 +48,25 @@ def test_uneven_stages_hold_the_same_slots_within_the_size(ranks: int, kv: list[
         used = re.search(r"; ([\d,]+) bytes of 1,000,000,000", line)
         assert used is not None
         assert int(used[1].replace(",", "")) <= 10**9
+
+
+class Writes(io.StringIO):
+    """A stream that remembers each write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.each: list[str] = []
+
+    def write(self, text: str) -> int:
+        self.each.append(text)
+        return super().write(text)
+
+
+def test_a_line_and_its_end_are_one_write() -> None:
+    """Two ranks write to one stream: a line in two writes can be cut by another rank's."""
+    stream = Writes()
+    runpy.run_path(str(ROOT / "examples" / "mini_engine.py"))["say"]("stage 0", stream)
+    assert stream.each == ["stage 0\n"]
 
 
 def test_every_rank_ends_with_the_error_of_the_one_that_failed() -> None:
