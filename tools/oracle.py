@@ -5,7 +5,7 @@ pins are for it): the one that $HICACHE_ORACLE_PYTHON names, else `python3.11` o
 
     python tools/oracle.py build  [--server] [--sglang 0.5.23]   make or reuse the environment, print its folder
     python tools/oracle.py run    [--server] [--sglang …] SCRIPT [ARGUMENTS…]
-    python tools/oracle.py record [pools|models|special|collective] [--only TEXT] [--seconds N] [--resume]
+    python tools/oracle.py record [pools|models|special|collective|resolution] [--only TEXT] [--seconds N] [--resume]
     python tools/oracle.py sample [N] [--seed TEXT]               N recorded cases anew; fails when a figure changed
 
 Environments lie in $HICACHE_ORACLE, else in hicache-config/ below $XDG_CACHE_HOME or ~/.cache; a folder's name holds
@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ import recordings  # noqa: E402 - lies beside the drivers
 DEFAULT_RELEASE = "0.5.23"
 BASE_STUBS = ("import_only.py", "triton", "torchvision")
 SERVER_STUBS = ("vllm",)
-RECORDED = ("pools", "models", "special", "collective")
+RECORDED = ("pools", "models", "special", "collective", "resolution")
 
 
 class OracleError(Exception):
@@ -197,9 +197,11 @@ def find_script(name: str) -> Path:
     raise OracleError(f"no such script: {name} (looked here and in tests/oracle)")
 
 
-def ask(driver: str, entries: list[dict[str, Any]], release: str = DEFAULT_RELEASE) -> Iterator[dict[str, Any]]:
+def ask(
+    driver: str, entries: list[dict[str, Any]], release: str = DEFAULT_RELEASE, arguments: Sequence[str] = ()
+) -> Iterator[dict[str, Any]]:
     """Run a driver over cases and yield its answers as they come. Raises OracleError when the driver itself fails."""
-    line = command(release, False, DRIVERS / driver, [])
+    line = command(release, False, DRIVERS / driver, list(arguments))
     with tempfile.TemporaryFile("w+", encoding="utf-8") as cases:
         for entry in entries:
             print(json.dumps({"id": entry["id"], "case": entry["case"]}), file=cases)
@@ -260,6 +262,10 @@ def case_lists(what: str) -> dict[str, list[dict[str, Any]]]:
         import special_cases
 
         return {"special": special_cases.cases()}
+    if what == "resolution":
+        import resolution_cases
+
+        return {"resolution": list(resolution_cases.cases())}
     import collective_cases
 
     return {"collective": collective_cases.cases()}

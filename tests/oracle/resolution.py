@@ -1,6 +1,8 @@
 """Argument sets through SGLang's own resolution: accepted with which values, or refused with which words and where.
 
-    python tools/oracle.py run resolution.py --count 5200 > RESULTS.jsonl     (or --sample 40 --seed TEXT)
+    python tools/oracle.py record resolution                         all of them, into tests/recorded/
+    python tools/oracle.py run resolution.py --sample 40 > RESULTS.jsonl     some of the list (--seed TEXT, --only ID…)
+    python tools/oracle.py run resolution.py < CASES.jsonl > RESULTS.jsonl
 
 One entry a line: `{"id": …, "case": {"model", "gpu", "args"}, "result": …}`. A result is `{"changed": {field: value}}`
 with the watched fields whose final value is another one than the one that came in, or `{"refused": {"type", "message",
@@ -18,6 +20,7 @@ import random
 import sys
 import tempfile
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -98,25 +101,28 @@ def write_models(folder: Path) -> None:
         (folder / name / "config.json").write_text(json.dumps(config), encoding="utf-8")
 
 
+def chosen(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """The cases that are asked for: of the list, or those on standard input."""
+    if asked.sample is not None:
+        yield from sorted(random.Random(asked.seed).sample(list(cases()), asked.sample), key=lambda entry: entry["id"])
+    elif asked.only:
+        yield from (entry for entry in cases() if entry["id"] in asked.only)
+    else:
+        yield from map(json.loads, filter(str.strip, sys.stdin))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="argument sets through SGLang's own resolution, as JSON lines")
-    parser.add_argument("--count", type=int, default=5200)
-    parser.add_argument("--sample", type=int, help="only so many of them, drawn with --seed")
+    parser.add_argument("--sample", type=int, help="so many of the list, drawn with --seed")
     parser.add_argument("--seed", default="sample")
-    parser.add_argument("--only", nargs="*", help="ids")
-    parser.add_argument("--first", type=int, default=0, help="leave out so many, to go on where a run was stopped")
+    parser.add_argument("--only", nargs="*", help="ids of the list")
     asked = parser.parse_args()
-    chosen = list(cases(asked.count))[asked.first :]
-    if asked.sample is not None:
-        chosen = sorted(random.Random(asked.seed).sample(chosen, asked.sample), key=lambda entry: entry["id"])
-    if asked.only:
-        chosen = [entry for entry in chosen if entry["id"] in asked.only]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_models(folder)
         in_this = {"model": "mla", "gpu": "sm90", "args": {"enable_hierarchical_cache": True}}
         resolve(in_this, folder)  # what is imported once need not be imported in every child
-        for entry in chosen:
+        for entry in chosen(asked):
             print(json.dumps({**entry, "result": in_a_fork(entry["case"], folder)}, separators=(",", ":")), flush=True)
 
 

@@ -154,7 +154,7 @@ THEMES: tuple[Arguments, ...] = (
 )
 
 
-def cases(count: int, seed: str = "resolution") -> Iterator[dict[str, Any]]:
+def cases(count: int = 5200, seed: str = "resolution") -> Iterator[dict[str, Any]]:
     """`count` cases with ids, the same for the same seed."""
     chance = random.Random(seed)
     kinds = tuple(MODELS)

@@ -29,9 +29,11 @@ generate = load(HERE, "generate")
 model_cases = load(HERE, "model_cases")
 collective_cases = load(HERE, "collective_cases")
 special_cases = load(HERE, "special_cases")
+resolution_cases = load(HERE, "resolution_cases")
 
 LISTS = {**{f"pools-{name}": (lambda name=name: generate.cases(name)) for name in generate.FAMILIES}}
 LISTS |= {"models": model_cases.cases, "special": special_cases.cases, "collective": collective_cases.cases}
+LISTS |= {"resolution": resolution_cases.cases}
 
 
 @pytest.mark.parametrize("name", LISTS)
