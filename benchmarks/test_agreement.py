@@ -19,9 +19,10 @@ import pytest
 
 from hicache_config.core.agree import Agreement, agree
 from hicache_config.core.capacity import DeviceRatio, TotalSize
+from hicache_config.core.offers import Offer
 from hicache_config.core.pools import DevicePool, Stage
 from hicache_config.core.releases import Release
-from hicache_config.core.resolve import Offer, resolve
+from hicache_config.core.resolve import resolve
 from hicache_config.core.terms import Terms
 from hicache_config.sync import agree_over
 from hicache_config.sync.message import LENGTH, Message, decode, encode

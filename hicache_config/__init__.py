@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from .core.capacity import TotalSize as TotalSize
     from .core.findings import ConfigurationError as ConfigurationError
     from .core.findings import Finding as Finding
-    from .core.plan import HostPoolSize as HostPoolSize
     from .core.plan import Plan as Plan
     from .core.pools import DevicePool as DevicePool
+    from .core.sizes import HostPoolSize as HostPoolSize
 
 #: Public names and the module that each comes from.
 _HOMES = {

@@ -26,7 +26,8 @@ from hicache_config.arguments import ServerArgs  # noqa: E402
 from hicache_config.core.agree import agree  # noqa: E402
 from hicache_config.core.capacity import Capacity, DeviceRatio, TotalSize  # noqa: E402
 from hicache_config.core.findings import has_errors  # noqa: E402
-from hicache_config.core.plan import Plan, finish  # noqa: E402
+from hicache_config.core.finish import finish  # noqa: E402
+from hicache_config.core.plan import Plan  # noqa: E402
 from hicache_config.core.pools import Stage  # noqa: E402
 from hicache_config.core.releases import Release  # noqa: E402
 from hicache_config.core.resolve import resolve  # noqa: E402

@@ -11,7 +11,8 @@ from typing import Any
 
 from ..arguments import Place
 from ..core.findings import Finding
-from ..core.plan import HostPoolSize, Plan
+from ..core.plan import Plan
+from ..core.sizes import HostPoolSize
 from ..core.units import GB
 from ..sources.document import Noted
 

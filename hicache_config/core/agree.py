@@ -12,8 +12,8 @@ from fractions import Fraction
 
 from .capacity import TotalSize
 from .findings import Finding, has_errors
+from .offers import Offer, PoolOffer
 from .releases import Release
-from .resolve import Offer, PoolOffer
 from .terms import Accounting, Terms
 
 

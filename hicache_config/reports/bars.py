@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..core.plan import StagePlan
+from ..core.sizes import StagePlan
 from .screen import Line
 
 #: Glyph and style of each pool of a stage, in order; they repeat where a stage has more.

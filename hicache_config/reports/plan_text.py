@@ -10,7 +10,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from ..core.capacity import DeviceRatio, HostFraction, TotalSize
-from ..core.plan import HostPoolSize, Plan, StagePlan
+from ..core.plan import Plan
+from ..core.sizes import HostPoolSize, StagePlan
 from ..core.units import RESERVE_BYTES, format_bytes, format_gb, format_gib
 from .bars import bar_lines, node_bar
 from .planned import PlanReport

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..core.plan import StagePlan
+from ..core.sizes import StagePlan
 from ..core.units import GB, GIB, RESERVE_BYTES, format_gb, format_gib
 from .backends.memory import host_bytes_per_rank
 from .case import Case

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from hicache_config.core.findings import ConfigurationError, Finding, has_errors
-from hicache_config.core.resolve import Offer
+from hicache_config.core.offers import Offer
 from hicache_config.core.terms import Terms
 
 from . import problems

@@ -26,8 +26,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 from hicache_config.core.capacity import TotalSize
+from hicache_config.core.offers import Offer, PoolOffer
 from hicache_config.core.pools import DevicePool, Group
-from hicache_config.core.resolve import Offer, PoolOffer
 from hicache_config.core.terms import Terms
 
 MAGIC = int.from_bytes(b"hicache\0", "little")

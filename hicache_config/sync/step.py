@@ -18,7 +18,7 @@ from typing import Any, NoReturn, TypeVar
 from hicache_config.core.agree import Agreement, agree, worst_only
 from hicache_config.core.capacity import TotalSize
 from hicache_config.core.findings import ConfigurationError, Finding, has_errors
-from hicache_config.core.resolve import Offer
+from hicache_config.core.offers import Offer
 from hicache_config.core.terms import Terms
 
 from . import problems

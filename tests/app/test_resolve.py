@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hicache_config import ConfigurationError, DevicePool, ServerArgs, resolve
-from hicache_config.core.plan import HostPoolSize
+from hicache_config.core.sizes import HostPoolSize
 from hicache_config.sync import ThreadGroup, run_on_threads
 
 KV = DevicePool(name="kv", slots=2_000_000, bytes_per_slot=12464, page_size=64)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hicache_config.core.capacity import DeviceRatio, HostFraction, TotalSize
 from hicache_config.core.plan import Plan, plan
 from hicache_config.core.pools import DevicePool, Stage, pool_as_dict
+from hicache_config.core.ratios import mirrored_device_bytes
 from hicache_config.core.releases import Release
-from hicache_config.core.resolve import mirrored_device_bytes
 from hicache_config.core.terms import Accounting, Terms
 from tests.core.strategies import PAGE_SIZES, sizes
 

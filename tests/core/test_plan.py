@@ -7,10 +7,12 @@ import pytest
 from hicache_config.core.agree import Agreement, agree
 from hicache_config.core.capacity import Capacity, DeviceRatio, HostFraction, TotalSize
 from hicache_config.core.findings import ConfigurationError, Finding, describe
-from hicache_config.core.plan import HostPoolSize, Plan, plan
+from hicache_config.core.plan import Plan, plan
 from hicache_config.core.pools import DevicePool, Stage
+from hicache_config.core.ratios import mirrored_device_bytes
 from hicache_config.core.releases import NEWEST, OLDEST, Release, ReleaseError, release_key
-from hicache_config.core.resolve import mirrored_device_bytes, resolve
+from hicache_config.core.resolve import resolve
+from hicache_config.core.sizes import HostPoolSize
 from hicache_config.core.terms import Accounting, Terms
 
 LAYERS = (19, 19, 20, 20)
@@ -276,6 +278,29 @@ def test_no_whole_size_stays_within_a_budget_below_one() -> None:
     large = stage_of(DevicePool("kv", None, 10**9, 64))
     assert made([large], TotalSize(100), "total").stock_size_gb is not None
     assert made([stage_of(DevicePool("kv", None, 10**9, 1))], TotalSize(1), "total").stock_size_gb is None
+
+
+def test_a_minimum_over_the_stages_lets_a_size_above_the_budget_stay_within_it() -> None:
+    """One stage gives nearly all to kv and the other nearly all to mamba: the minimum cuts both on each."""
+    stages = [
+        stage_of(
+            DevicePool("kv", None, 90_000, 1, device_bytes=90), DevicePool("mamba", None, 10_000, device_bytes=10)
+        ),
+        stage_of(
+            DevicePool("kv", None, 90_000, 1, device_bytes=10), DevicePool("mamba", None, 10_000, device_bytes=90)
+        ),
+    ]
+    stock = made(stages, TotalSize(100), "sglang").stock_size_gb
+    assert stock == 499  # a fifth of a size is used
+    assert made(stages, TotalSize(500), "sglang").stages[0].bytes == 100_000_050_000
+
+
+def test_no_size_is_the_largest_where_all_stay_within_the_budget() -> None:
+    stages = [
+        stage_of(DevicePool("kv", None, 1_000, 1, device_bytes=0), DevicePool("mamba", None, 1_000, device_bytes=1)),
+        stage_of(DevicePool("kv", None, 1_000, 1, device_bytes=1), DevicePool("mamba", None, 1_000, device_bytes=0)),
+    ]
+    assert made(stages, TotalSize(1), "sglang").stock_size_gb is None
 
 
 def test_agreeing_twice_changes_nothing() -> None:

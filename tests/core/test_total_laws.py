@@ -12,9 +12,11 @@ from hicache_config.core.agree import agree
 from hicache_config.core.capacity import TotalSize
 from hicache_config.core.plan import Plan, plan
 from hicache_config.core.pools import Stage
+from hicache_config.core.ratios import ratio_for
 from hicache_config.core.releases import Release
-from hicache_config.core.resolve import largest_scale, least_bytes, ratio_for, resolve
+from hicache_config.core.resolve import resolve
 from hicache_config.core.terms import Terms
+from hicache_config.core.total_size import largest_scale, least_bytes
 from tests.core.strategies import pipelines, sizes
 
 NEWEST = Release.of("0.5.23")

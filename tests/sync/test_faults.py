@@ -19,9 +19,10 @@ import pytest
 
 from hicache_config.core.capacity import DeviceRatio, TotalSize
 from hicache_config.core.findings import ConfigurationError, Finding, has_errors
+from hicache_config.core.offers import Offer, PoolOffer
 from hicache_config.core.plan import Plan
 from hicache_config.core.pools import DevicePool, Stage
-from hicache_config.core.resolve import Offer, PoolOffer, resolve
+from hicache_config.core.resolve import resolve
 from hicache_config.sync import agree_over, as_group, local, report_failure, resolve_with, run_on_threads, step
 from hicache_config.sync.message import LENGTH
 from tests.sync.cases import SEED, Tampering, codes, linear_hybrid, terms, the_error, with_words

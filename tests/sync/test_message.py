@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hicache_config.core.capacity import DeviceRatio, TotalSize
+from hicache_config.core.offers import Offer, PoolOffer
 from hicache_config.core.pools import Stage
-from hicache_config.core.resolve import Offer, PoolOffer, resolve
+from hicache_config.core.resolve import resolve
 from hicache_config.core.terms import Terms
 from hicache_config.sync import message as wire
 from hicache_config.sync.message import (

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...core.findings import Finding
-from ...core.plan import HostPoolSize
+from ...core.sizes import HostPoolSize
 from ...core.units import format_bytes
 
 #: The attributes in which host pools keep what they mirror (staging and bookkeeping have other names).
