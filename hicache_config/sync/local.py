@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from hicache_config.core.findings import ConfigurationError, Finding, has_errors
-from hicache_config.core.offers import Offer
-from hicache_config.core.terms import Terms
-
+from ..core.findings import ConfigurationError, Finding, has_errors
+from ..core.offers import Offer
+from ..core.terms import Terms
 from . import problems
 from .group import RankGroup
 from .message import Message, UnsendableError, encode

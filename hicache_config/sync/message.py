@@ -25,10 +25,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from hicache_config.core.capacity import TotalSize
-from hicache_config.core.offers import Offer, PoolOffer
-from hicache_config.core.pools import DevicePool, Group
-from hicache_config.core.terms import Terms
+from ..core.capacity import TotalSize
+from ..core.offers import Offer, PoolOffer
+from ..core.pools import DevicePool, Group
+from ..core.terms import Terms
 
 MAGIC = int.from_bytes(b"hicache\0", "little")
 PROTOCOL = 1

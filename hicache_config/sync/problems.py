@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from hicache_config.core.findings import Finding, describe
+from ..core.findings import Finding, describe
 
 _MOST_VALUES = 8
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hicache_config.core.findings import ConfigurationError, has_errors
-from hicache_config.core.finish import agreed_ratio, finish
-from hicache_config.core.offers import Offer
-from hicache_config.core.plan import Plan, assumptions_of
-from hicache_config.core.pools import Stage, check
-from hicache_config.core.resolve import resolve
-from hicache_config.core.terms import Terms
-
+from ..core.findings import ConfigurationError, has_errors
+from ..core.finish import agreed_ratio, finish
+from ..core.offers import Offer
+from ..core.plan import Plan, assumptions_of
+from ..core.pools import Stage, check
+from ..core.resolve import resolve
+from ..core.terms import Terms
 from .group import as_group
 from .step import exchange
 

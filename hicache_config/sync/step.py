@@ -15,12 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeVar
 
-from hicache_config.core.agree import Agreement, agree, worst_only
-from hicache_config.core.capacity import TotalSize
-from hicache_config.core.findings import ConfigurationError, Finding, has_errors
-from hicache_config.core.offers import Offer
-from hicache_config.core.terms import Terms
-
+from ..core.agree import Agreement, agree, worst_only
+from ..core.capacity import TotalSize
+from ..core.findings import ConfigurationError, Finding, has_errors
+from ..core.offers import Offer
+from ..core.terms import Terms
 from . import problems
 from .group import RankGroup, as_group
 from .local import Local, package_version

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hicache_config.core.capacity import DeviceRatio, TotalSize
-from hicache_config.core.findings import Finding, Fix
-from hicache_config.core.releases import release_key
-from hicache_config.core.terms import Terms
+from ..core.capacity import DeviceRatio, TotalSize
+from ..core.findings import Finding, Fix
+from ..core.releases import release_key
+from ..core.terms import Terms
 
 #: The most bytes that a rank may have to say.
 LIMIT = 8192
