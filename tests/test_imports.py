@@ -54,3 +54,22 @@ def test_names_of_the_package_are_there_and_no_others() -> None:
     assert set(hicache_config.__all__) == set(dir(hicache_config))
     with pytest.raises(AttributeError):
         _ = hicache_config.no_such_name  # type: ignore[attr-defined]
+
+
+#: What a source loads of the readers, beyond what every source needs.
+READERS = {
+    "json": {"arguments_file", "formats.json", "json_tree", "tree"},
+    "toml": {"arguments_file", "formats.toml", "json_tree", "toml_tree", "tree"},
+    "log": {"allocations", "arguments_file", "formats.log", "json_tree", "log", "python_repr", "tree"},
+}
+EVERY = {"document", "files", "formats", "formats.content", "launch", "notes", "read", "sniff", "text"}
+
+
+@pytest.mark.parametrize("form", READERS)
+def test_a_source_loads_the_reader_of_its_format_alone(form: str) -> None:
+    code = f"from hicache_config.sources import read\nread('x', text='hicache_size = 1', form={form!r})"
+    probe = f"{code}\nimport sys\nprint('loaded:' + ' '.join(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    start = "hicache_config.sources."
+    names = run.stdout.rpartition("loaded:")[2].split()
+    assert {name.removeprefix(start) for name in names if name.startswith(start)} == READERS[form] | EVERY

@@ -12,9 +12,8 @@ from typing import Any
 
 from ..arguments.given import Given
 from ..arguments.names import find
-from . import merger
-from .command import inside_text
 from .document import Engine, Noted
+from .json_tree import inside_text
 from .notes import note, shortened
 from .text import Lines
 from .tree import MISSING, Entry, Mapping, Node, Scalar, Sequence, parts, plain
@@ -101,6 +100,8 @@ class ArgumentsReader:
             self.read(inner, name_of(node) or name)
         elif sections:
             if self.for_config:
+                from . import merger
+
                 self.out.notes.append(merger.sections(sections, self.lines))
             for entry in sections:
                 self.read(entry.value, entry.key)
@@ -168,6 +169,8 @@ class ArgumentsReader:
             environment |= _environment(beside)
         notes: list[Noted] = []
         if self.for_config:
+            from . import merger
+
             notes = [
                 *merger.broken_values(_last_of_each(node), given, self.text, self.release),
                 *merger.underscores(given),

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from ..arguments.given import Given, Place
 from ..arguments.releases import FlagMatch, match_flag
 from ..core.releases import NEWEST
-from .json_tree import read_json
+from .json_tree import inside_text
 from .notes import NoteList, not_known, note, shortened
 from .text import Builder, Lines, Traced
-from .tree import moved, parts
 
 _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
 _LONG_DASH = re.compile(rf"[-{_DASHES}]*[{_DASHES}][-{_DASHES}]*(?=[A-Za-z])")
@@ -237,11 +236,3 @@ def span(first: Place | None, last: Place | None) -> Place | None:
     if first is None or last is None:
         return first
     return first.to(last) if (last.line, last.column) >= (first.line, first.column) else first
-
-
-def inside_text(value: Traced, lines: Lines) -> dict[str, Place]:
-    """The places inside a text that is a JSON mapping, by JSON pointer; nothing for any other text."""
-    if not value.text.lstrip().startswith("{"):
-        return {}
-    node, _ = read_json(value.text)
-    return dict(parts(moved(node, value), lines)) if node is not None else {}

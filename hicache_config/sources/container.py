@@ -158,16 +158,3 @@ def limit_of(value: Traced, lines: Lines, read: Callable[[str], int]) -> Surroun
         message = f"the memory limit {shortened(value.text)} is no amount: {error}"
         return Surroundings(notes=(note("HC009", message, "Until then the limit is not checked.", place),))
     return Surroundings(limit=amount or None, limit_place=place)
-
-
-def named(engines: Sequence[tuple[str | None, Engine]]) -> tuple[Engine, ...]:
-    """Engines with names that tell them apart; the only one needs none."""
-    if len(engines) == 1:
-        return (engines[0][1],)
-    counts: dict[str, int] = {}
-    out = []
-    for name, engine in engines:
-        base = name or "engine"
-        counts[base] = counts.get(base, 0) + 1
-        out.append((base, counts[base], engine))
-    return tuple(replace(engine, name=f"{base}-{number}" if counts[base] > 1 else base) for base, number, engine in out)

@@ -5,8 +5,8 @@ Must not import anything above this floor.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ..arguments.given import Given, Place
 from ..core.findings import Finding
@@ -59,3 +59,21 @@ class Document:
     def is_broken(self) -> bool:
         """Whether nothing in the source could be parsed."""
         return not self.engines
+
+
+def named(engines: Sequence[tuple[str | None, Engine]]) -> tuple[Engine, ...]:
+    """Engines with names that tell them apart; the only one needs none."""
+    if len(engines) == 1:
+        return (engines[0][1],)
+    counts: dict[str, int] = {}
+    out = []
+    for name, engine in engines:
+        base = name or "engine"
+        counts[base] = counts.get(base, 0) + 1
+        out.append((base, counts[base], engine))
+    return tuple(replace(engine, name=f"{base}-{number}" if counts[base] > 1 else base) for base, number, engine in out)
+
+
+def in_order(engines: Sequence[Engine]) -> tuple[Engine, ...]:
+    """Engines without names of their own, numbered where there are several."""
+    return named([(None, engine) for engine in engines])

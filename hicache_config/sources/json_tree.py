@@ -16,8 +16,8 @@ from typing import Any
 from ..arguments.given import Place
 from .document import Noted
 from .notes import NoteList, note, shortened
-from .text import Lines, without_surrogates
-from .tree import MISSING, Entry, Mapping, Node, Scalar, Sequence
+from .text import Lines, Traced, without_surrogates
+from .tree import MISSING, Entry, Mapping, Node, Scalar, Sequence, moved, parts
 
 DEEPEST = 100
 LONGEST_NUMBER = 400
@@ -266,3 +266,11 @@ def read_json(text: str, lines: Lines | None = None) -> tuple[Node | None, list[
     scanner = JsonScanner(text, lines)
     node = scanner.read()
     return (None if scanner.errors else node), sorted(scanner.notes, key=lambda noted: noted.place or _NOWHERE)
+
+
+def inside_text(value: Traced, lines: Lines) -> dict[str, Place]:
+    """The places inside a text that is a JSON mapping, by JSON pointer; nothing for any other text."""
+    if not value.text.lstrip().startswith("{"):
+        return {}
+    node, _ = read_json(value.text)
+    return dict(parts(moved(node, value), lines)) if node is not None else {}

@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from ..arguments.given import Given
 from .allocations import Allocations
 from .arguments_file import given_of
-from .container import named
-from .document import Engine, Noted
+from .document import Engine, Noted, named
 from .notes import note, shortened
 from .python_repr import CutOff, ReprReader
 from .text import Lines, Traced

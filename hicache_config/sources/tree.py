@@ -88,6 +88,8 @@ class Mapping:
         return node
 
 
+_MANIFEST_KEYS = frozenset({"apiVersion", "kind", "containers", "services", "spec", "metadata", "image"})
+
 Node: TypeAlias = "Scalar | Sequence | Mapping"
 
 
@@ -117,6 +119,13 @@ def parts(node: Node, lines: Lines, pointer: str = "") -> Iterator[tuple[str, Pl
         for index, item in enumerate(node.items):
             yield f"{pointer}/{index}", lines.place(item.start, item.end)
             yield from parts(item, lines, f"{pointer}/{index}")
+
+
+def is_manifest(node: Node) -> bool:
+    """Whether a document has the shape of a manifest, a Compose file or a list of patches."""
+    if isinstance(node, Sequence):
+        return any(isinstance(item, Mapping) and None not in (item.get("op"), item.get("path")) for item in node.items)
+    return isinstance(node, Mapping) and any(entry.key in _MANIFEST_KEYS for entry in node.entries)
 
 
 def escaped(key: str) -> str:
