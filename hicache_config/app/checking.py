@@ -12,8 +12,9 @@ from ..arguments import Given
 from ..reports.report import Placed, Report, SourceReport, in_order
 from ..sources.document import Document, Engine
 from .comparing import compare
-from .examining import Examined, examine, placed
+from .examining import Examined, examine
 from .options import Options
+from .placing import placed
 from .suppressing import Suppressions
 
 #: From so many sources on, checking them in several processes pays for starting these.

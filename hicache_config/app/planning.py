@@ -12,8 +12,9 @@ from ..reports.planned import PlanReport
 from ..reports.report import Placed, in_order
 from ..sources.document import Document
 from .comparing import compare
-from .examining import Examined, examine, placed
+from .examining import Examined, examine
 from .options import Options
+from .placing import placed
 
 #: Errors about the machine: the numbers stand, they just don't fit.
 _ABOUT_THE_HOST = "HC5"
@@ -49,13 +50,21 @@ def plan(document: Document, options: Options | None = None, *, engine: int = 0)
         plan=made,
         other=None if refused or other is None or has_errors(other.findings) else other,
         gpu=options.gpu,
-        model=examined.model_name,
-        family=examined.pipeline.family if examined.pipeline else None,
-        nodes=examined.nodes,
-        available_bytes=examined.available_bytes,
-        allowance_bytes=examined.allowance_bytes,
+        model=examined.staged.model_name,
+        family=examined.staged.pipeline.family if examined.staged.pipeline else None,
+        nodes=examined.machines.nodes,
+        available_bytes=examined.machines.available_bytes,
+        allowance_bytes=examined.machines.allowance_bytes,
         assumptions=tuple(
-            dict.fromkeys((*_off(examined), *_unused(examined, options), *examined.assumptions, *made.assumptions))
+            dict.fromkeys(
+                (
+                    *_off(examined),
+                    *_unused(examined, options),
+                    *examined.staged.assumptions,
+                    *examined.machines.assumptions,
+                    *made.assumptions,
+                )
+            )
         ),
         findings=findings,
         source=document.source,
@@ -63,22 +72,28 @@ def plan(document: Document, options: Options | None = None, *, engine: int = 0)
     )
 
 
+def _assumptions(examined: Examined, options: Options, made: Plan) -> tuple[str, ...]:
+    """What the numbers stand on, each once."""
+    of_the_engine = (*examined.staged.assumptions, *examined.machines.assumptions)
+    return tuple(dict.fromkeys((*_off(examined), *_unused(examined, options), *of_the_engine, *made.assumptions)))
+
+
 def _off(examined: Examined) -> list[str]:
     """What a plan of a server without host pools assumes."""
-    if examined.resolution.host_pools or not examined.stages:
+    if examined.resolution.host_pools or not examined.staged.stages:
         return []
     return ["HiCache is off, so SGLang builds no host pool; the sizes are those with --enable-hierarchical-cache"]
 
 
 def _unused(examined: Examined, options: Options) -> list[str]:
     """Device slots that were given for pools which no stage has."""
-    known = dict.fromkeys(pool.name for stage in examined.stages for pool in stage.pools)
+    known = dict.fromkeys(pool.name for stage in examined.staged.stages for pool in stage.pools)
     unused = [name for name in options.device_slots if known and name not in known]
     return [f"--device-slots {name} is not used: the stages have {', '.join(known)}" for name in unused]
 
 
 def _nothing_to_plan(examined: Examined, options: Options) -> list[Finding]:
-    if examined.stages or has_errors(examined.findings) or options.pools is not None:
+    if examined.staged.stages or has_errors(examined.findings) or options.pools is not None:
         return []
     named = examined.reading.args.model_path
     unknown = f"; model_path {named!r} is neither a local folder nor a catalogue name" if named else ""
