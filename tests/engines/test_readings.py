@@ -1,6 +1,7 @@
 """The plugin's reading of device pools against real host pools, stage by stage, over cases of tests/oracle.
 
-As recorded (`recorded/readings.json` counts stages by the class of their device pool), and live over a few of each.
+As recorded (`recorded/readings.json` counts stages by the class of their device pool), and live over some of each.
+`python -m tests.engines.test_readings` records them anew.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import ROOT
+from .live.servers import ROOT, python_of
 
 RECORDS = Path(__file__).parent / "recorded" / "readings.json"
 Reading = dict[str, Any]
@@ -35,15 +36,22 @@ def summary(readings: Iterable[Reading]) -> dict[str, dict[str, int]]:
     return {name: dict(sorted(counts.items())) for name, counts in sorted(found.items())}
 
 
-def cases(per_family: int) -> str:
-    """Some generated geometries of each family, as JSON lines."""
-    sys.path.insert(0, str(ROOT / "tests" / "oracle"))
-    try:
-        import generate
-    finally:
-        sys.path.pop(0)
-    chosen = [entry for family in generate.FAMILIES for entry in generate.cases(family)[:per_family]]
-    return "\n".join(map(json.dumps, chosen))
+def cases(what: str, every: int) -> str:
+    """One recorded case in so many of tests/recorded, as JSON lines."""
+    paths = sorted((ROOT / "tests" / "recorded").glob(f"{what}*.jsonl"))
+    return "\n".join(line for path in paths for line in path.read_text("utf-8").splitlines()[1::every])
+
+
+def run(python: Path, folder: Path, what: str, every: int) -> list[Reading]:
+    """The readings of a driver of tests/oracle over one case in so many."""
+    (folder / f"{what}.jsonl").write_text(cases(what, every), encoding="utf-8")
+    driver = Path(__file__).parent / "live" / "reading_driver.py"
+    words = [str(driver), what, str(folder / f"{what}.out"), str(folder / f"{what}.jsonl")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "SGLANG_PLUGINS": "none"}
+    subprocess.run(
+        ["nice", str(python), "-W", "ignore", *words], env=environment, check=True, stdout=subprocess.DEVNULL
+    )
+    return [json.loads(line) for line in (folder / f"{what}.out").read_text("utf-8").splitlines()]
 
 
 @pytest.fixture(scope="module", params=["recorded", pytest.param("live", marks=pytest.mark.live)])
@@ -52,21 +60,7 @@ def counts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         recorded: dict[str, dict[str, int]] = json.loads(RECORDS.read_text("utf-8"))
         return recorded
     find: Callable[[str], Path] = request.getfixturevalue("sglang_python")
-    folder = tmp_path_factory.mktemp("readings")
-    (folder / "cases.jsonl").write_text(cases(5), encoding="utf-8")
-    driver = Path(__file__).parent / "live" / "reading_driver.py"
-    command = [
-        str(find("0.5.23")),
-        "-W",
-        "ignore",
-        str(driver),
-        "pools",
-        str(folder / "out"),
-        str(folder / "cases.jsonl"),
-    ]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "SGLANG_PLUGINS": "none"}
-    subprocess.run(["nice", *command], env=environment, check=True, capture_output=True)
-    return summary(json.loads(line) for line in (folder / "out").read_text("utf-8").splitlines())
+    return summary(run(find("0.5.23"), tmp_path_factory.mktemp("readings"), "pools", every=40))
 
 
 def test_every_reading_explains_the_real_pools(counts: dict[str, dict[str, int]]) -> None:
@@ -76,3 +70,21 @@ def test_every_reading_explains_the_real_pools(counts: dict[str, dict[str, int]]
 
 def test_only_known_classes_are_left_to_sglang(counts: dict[str, dict[str, int]]) -> None:
     assert {name for name, kinds in counts.items() if "HC453" in kinds} <= LEFT
+
+
+def main() -> None:
+    """Record the counts over all generated geometries and special families, and a fifth of the whole models."""
+    python, readings = python_of("0.5.23"), list[Reading]()
+    with tempfile.TemporaryDirectory() as folder:
+        for what, every in (("pools", 1), ("special", 1), ("models", 5)):
+            readings += run(python, Path(folder), what, every)
+            print(f"{what}: {len(readings)} readings so far", flush=True)
+    for reading in (one for one in readings if one["differences"]):
+        print(f"{reading['pool']}: {'; '.join(reading['differences'])}")
+    RECORDS.write_text(json.dumps(summary(readings), indent=1) + "\n", encoding="utf-8")
+    wrong = sum(bool(one["differences"]) for one in readings)
+    print(f"{len(readings)} cases, {wrong} differences")
+
+
+if __name__ == "__main__":
+    main()

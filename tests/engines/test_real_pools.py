@@ -1,7 +1,7 @@
 """Real host pools of each family on 1, 2 and 4 gloo ranks: within the size under enforce, SGLang's own under check.
 
-As recorded, and built again where the tests marked `live` are chosen. `python -m tests.engines.test_real_pools PYTHON`
-records them anew.
+As recorded, and built again where the tests marked `live` are chosen. `python -m tests.engines.test_real_pools` records
+them anew.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from .live.servers import ROOT
+from .live.servers import ROOT, python_of
 
 RECORDS = Path(__file__).parent / "recorded" / "pools.json"
 SIZE_GB = 0.02
@@ -171,9 +170,9 @@ def test_a_rank_that_fails_ends_all_with_its_message(answers: Answers) -> None:
 
 
 def main() -> None:
-    """Record what the interpreter named on the command line comes to."""
+    """Record them, with the oracle's environment."""
     with tempfile.TemporaryDirectory() as folder:
-        found = run(Path(sys.argv[1]), Path(folder), all_cases())
+        found = run(python_of("0.5.23"), Path(folder), all_cases())
     for ranks in found.values():
         for rank in ranks:
             rank.pop("where", None)

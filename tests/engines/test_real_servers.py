@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .live.matrix import BY_ID, MODELS, SIZE_GB, run
-
-RECORDS = Path(__file__).parent / "recorded" / "servers.json"
+from .live.matrix import BY_ID, MODELS, RECORDS, SIZE_GB, run
 
 Record = dict[str, Any]
 SERVED = [*MODELS, "0.5.20-llama", "0.5.20-llama-pp2", "0.5.21-llama-pp2", "0.5.22-llama-pp2"]

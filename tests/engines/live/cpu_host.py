@@ -44,7 +44,9 @@ def tell_pools(result, *args, **kwargs):
     from hicache_config.engines.sglang.host_pools import built_pools
 
     pools = {pool.name: [pool.pages, pool.bytes] for pool in built_pools(result.tree_cache) or ()}
-    print("TEST-POOLS " + json.dumps({"stage": get_parallel().pp_rank, "pools": pools}), flush=True)
+    told = json.dumps({"stage": get_parallel().pp_rank, "pools": pools})
+    sys.stdout.write(f"TEST-POOLS {told}\n")  # at once: ranks share the stream
+    sys.stdout.flush()
 
 
 def fail_on(rank: int) -> None:

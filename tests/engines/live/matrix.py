@@ -1,8 +1,9 @@
 """The servers that are started by the tests marked `live`, and what came of them, as data.
 
-    python -m tests.engines.live.matrix RECORDS.json PYTHON-0.5.23 [PYTHON-0.5.20 [PYTHON-0.5.21 [PYTHON-0.5.22]]] [-- ID …]
+    python -m tests.engines.live.matrix [--resume] [ID…]
 
-starts them one after the other (about 40 seconds of two cores each) and writes what the README's table stands on.
+starts them one after the other (about 40 seconds of two cores each) and writes what the README's table stands on, after
+each of them. `--resume` starts those alone that are not recorded. The environments are those of tools/oracle.py.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import json
 import re
 import sys
 import tempfile
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from . import models, servers
 
+RECORDS = Path(__file__).parents[1] / "recorded" / "servers.json"
 SIZE_GB = 1
 TWO_STAGES = {"SGLANG_CPU_OMP_THREADS_BIND": "0|1"}
 
@@ -77,8 +80,6 @@ CASES += [
         for mode in ("enforce", "check", "off")
     ],
 ]
-#: The releases in the order in which their interpreters are named.
-RELEASES = ("0.5.23", "0.5.20", "0.5.21", "0.5.22")
 BY_ID = {case.id: case for case in CASES}
 
 #: Our lines in a log, and those of a refusal on standard error.
@@ -97,36 +98,31 @@ def run(case: Case, python: Path, folder: Path) -> dict[str, Any]:
 
 
 def kept_of(case: Case, result: servers.Run) -> dict[str, Any]:
-    """What counts of a run."""
+    """What counts of a run, in the order of the text: ranks write side by side."""
     return {
         "id": case.id,
         "sglang": case.release,
         "ready": result.ready,
         "code": result.code,
-        "seconds": round(result.seconds),
         "stages": result.pools(),
-        "said": [line for line in result.words("") if _OURS.match(line)],
+        "said": sorted(line for line in result.words("") if _OURS.match(line)),
         "syncs": len(result.lines("Sync fixed-size HiCache")),
-        "lines": [_NOISE.sub("~", line) for line in result.words("") if _HOST_POOLS.search(line)],
+        "lines": sorted(_NOISE.sub("~", line) for line in result.words("") if _HOST_POOLS.search(line)),
     }
 
 
 def main() -> None:
     words = sys.argv[1:]
-    chosen = words[words.index("--") + 1 :] if "--" in words else list(BY_ID)
-    target, *pythons = words[: words.index("--")] if "--" in words else words
-    by_release = dict(zip(RELEASES, map(Path, pythons), strict=False))
-    records = Path(target)
-    done = {entry["id"]: entry for entry in json.loads(records.read_text("utf-8"))} if records.exists() else {}
-    for name in chosen:
-        case = BY_ID[name]
-        if case.release not in by_release:
-            continue
+    done = {entry["id"]: entry for entry in json.loads(RECORDS.read_text("utf-8"))} if RECORDS.exists() else {}
+    chosen = [word for word in words if word != "--resume"] or list(BY_ID)
+    for name in [one for one in chosen if one not in done or "--resume" not in words]:
+        began = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
-            done[name] = run(case, by_release[case.release], Path(folder))
+            done[name] = run(BY_ID[name], servers.python_of(BY_ID[name].release), Path(folder))
         ordered = [done[one] for one in BY_ID if one in done]
-        records.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        print(name, done[name]["ready"], done[name]["code"], done[name]["seconds"], done[name]["stages"], flush=True)
+        RECORDS.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        what = ("ready" if done[name]["ready"] else f"ended with {done[name]['code']}", done[name]["stages"])
+        print(f"{name}: {round(time.monotonic() - began)} s,", *what, flush=True)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ to a folder that is put on the path.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
 import os
 import re
@@ -26,6 +27,16 @@ BASE = (
     "--disable-cuda-graph", "--skip-server-warmup",
 )  # fmt: skip
 _HEAD = re.compile(r"^\[[^\]]*\] ")
+
+
+def python_of(release: str) -> Path:
+    """The interpreter of a release's server environment, whether it is built or not (tools/oracle.py says where)."""
+    spec = importlib.util.spec_from_file_location("hicache_oracle_tool", ROOT / "tools" / "oracle.py")
+    assert spec is not None
+    assert spec.loader is not None
+    oracle = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(oracle)
+    return Path(oracle.environment_folder(release, True)) / "bin" / "python"
 
 
 @dataclass(frozen=True)
