@@ -30,8 +30,8 @@ from .options import Options
 from .settings_file import settings_files
 from .staging import Staged, staged
 
-#: Formats whose keys are not all arguments.
-_MIXED_FORMATS = ("server-info", "log")
+#: Formats of what a running server says of itself.
+_PRINTED = ("server-info", "log")
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,7 @@ class Examined:
 def examine(engine: Engine, form: str, options: Options, source: str = "") -> Examined:
     """Examine one engine of a document; `source` is where it was read, for files that it names."""
     release = options.release()
-    reading = read_arguments(
-        engine.given, release.name, ignore_unknown=form in _MIXED_FORMATS, not_known=engine.not_known
-    )
+    reading = read_arguments(engine.given, release.name, printed=form in _PRINTED, not_known=engine.not_known)
     args = reading.args
     environment = {**engine.environment, **options.environment}
     files, unread = settings_files(args, source)

@@ -10,6 +10,11 @@ from typing import Any
 from .fields import ArgumentBlock, Choice, Integer, Number, Switch, WholeNumber, argument
 
 
+def default_ratio(host_memory_mode: str) -> float:
+    """The ratio that SGLang takes where none is given (not on a decode server, which settles it later)."""
+    return 1.2 if host_memory_mode == "buffer_only" else 2.0
+
+
 class HiCacheArgs(ArgumentBlock):
     """Arguments of the hierarchical cache itself."""
 

@@ -16,6 +16,7 @@ from ..core.findings import Finding, Fix
 from ..core.units import GB, AmountError, format_gb, parse_bytes
 from .given import Given
 from .names import Named, find
+from .printed import asked_for
 from .releases import Argument, known, table
 from .server_args import ServerArgs
 from .text import TextError, convert
@@ -41,11 +42,12 @@ class Reading:
 
 
 def read_arguments(
-    given: Sequence[Given], release: str, *, ignore_unknown: bool = False, not_known: Sequence[str] = ()
+    given: Sequence[Given], release: str, *, printed: bool = False, not_known: Sequence[str] = ()
 ) -> Reading:
     """Typed arguments of a release from what was written; a later spelling of an argument wins, as in argparse.
 
-    `ignore_unknown` leaves keys that are no argument alone, for sources that hold more than arguments (`/server_info`).
+    `printed` is for what a running server says (its log, `/server_info`): keys that are no argument are left alone,
+    and so are values that it has by itself, which nobody asked for.
     `not_known` are keys that are written with a value that can't be known (NaN, an unset variable): they count as
     invalid, and not as missing.
     """
@@ -53,7 +55,7 @@ def read_arguments(
     values: dict[str, Any] = {}
     places: dict[str, Given] = {}
     invalid: set[str] = set()
-    for each in given:
+    for each in asked_for(given, release) if printed else given:
         named = find(each.key, release)
         if named is None and each.key in _FIELDS:
             findings.append(_not_in_release(each, release))
@@ -61,7 +63,7 @@ def read_arguments(
             places[each.key] = each
             continue
         if named is None:
-            if not ignore_unknown:
+            if not printed:
                 findings.append(_unknown(each, release))
             continue
         if named.field in values:
@@ -78,7 +80,7 @@ def read_arguments(
         named = find(key, release)
         if named is not None:
             invalid.add(named.field)
-        elif not ignore_unknown and key not in _FIELDS:
+        elif not printed and key not in _FIELDS:
             findings.append(_unknown(Given(key, None), release))
     args, problems = _validate({name: value for name, value in values.items() if name not in invalid}, release)
     for name, finding in problems:
@@ -155,18 +157,15 @@ def _close(key: str, release: str, *, as_flag: bool) -> str | None:
 
 def _not_in_release(each: Given, release: str, elsewhere: Sequence[str] | None = None) -> Finding:
     having = elsewhere if elsewhere is not None else [name for name in known() if each.key in table(name)]
-    spelled = (
-        f"releases {having[0]} to {having[-1]}"
-        if len(having) > 1
-        else f"release {having[0]}"
-        if having
-        else "other releases"
-    )
+    if len(having) > 1:
+        spelled = f"releases {having[0]} to {having[-1]} have it"
+    else:
+        spelled = f"release {having[0]} has it" if having else "other releases have it"
     return Finding(
         "HC107",
         "not-in-this-release",
         "error",
-        f"{each.key} is no argument of SGLang {release}; {spelled} have it",
+        f"{each.key} is no argument of SGLang {release}; {spelled}",
         "Take it out, or run a release that has it.",
         argument=each.key,
         asked=each.value,

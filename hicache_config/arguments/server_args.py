@@ -15,7 +15,7 @@ from pydantic import ConfigDict, ModelWrapValidatorHandler, PrivateAttr, Validat
 
 from ..core.capacity import Capacity, DeviceRatio, HostFraction, TotalSize
 from ..core.releases import NEWEST, Release
-from .hicache import HiCacheArgs
+from .hicache import HiCacheArgs, default_ratio
 from .names import sort_out
 from .neighbours import CacheArgs, DisaggregationArgs, ModelArgs, ParallelArgs, SpeculativeArgs
 
@@ -79,8 +79,10 @@ class ServerArgs(HiCacheArgs, CacheArgs, ParallelArgs, ModelArgs, SpeculativeArg
         default of 2.0 is in force). Source: 0.5.23, arg_groups/hicache_hook.py:handle_hicache_ratio_default.
         """
         ignored: dict[str, str] = {}
-        default = 1.2 if self.hicache_host_memory_mode == "buffer_only" else 2.0
-        fraction_given = "hicache_host_memory_fraction" in self.written
+        default = default_ratio(self.hicache_host_memory_mode)
+        fraction_given = (
+            "hicache_host_memory_fraction" in self.written and self.hicache_host_memory_fraction is not None
+        )
         if self.hicache_size > 0:
             if self.hicache_ratio is not None and "hicache_ratio" in self.written:
                 ignored["hicache_ratio"] = f"--hicache-size {self.hicache_size} is set"

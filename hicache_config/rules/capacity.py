@@ -30,7 +30,8 @@ IMPLAUSIBLE_NODE_GB = 4096
 )
 def both_size_and_ratio(case: Case) -> Iterator[Seen]:
     """Size and ratio together."""
-    if case.gave("hicache_ratio") and case.gave("hicache_size") and case.args.hicache_size > 0:
+    given = case.gave("hicache_ratio") and case.args.hicache_ratio is not None
+    if given and case.gave("hicache_size") and case.args.hicache_size > 0:
         yield Seen(
             "hicache_ratio",
             f"{flag(case, 'hicache_ratio', case.args.hicache_ratio)} has no effect because "

@@ -116,7 +116,7 @@ def test_an_argument_of_another_release_is_said_to_be_one() -> None:
 
 def test_keys_that_are_no_arguments_can_be_left_alone() -> None:
     given = [Given("max_total_num_tokens", 1), Given("tp_size", 2)]
-    assert read_arguments(given, NEWEST, ignore_unknown=True).findings == ()
+    assert read_arguments(given, NEWEST, printed=True).findings == ()
 
 
 def test_keys_whose_value_is_not_known_are_no_missing_ones() -> None:
@@ -124,4 +124,4 @@ def test_keys_whose_value_is_not_known_are_no_missing_ones() -> None:
     assert reading.invalid == {"hicache_size", "hicache_ratio"}
     assert [(finding.code, finding.argument) for finding in reading.findings] == [("HC010", "hicache_raito")]
     assert "hicache_ratio" in reading.findings[0].help
-    assert read_arguments([], "0.5.23", not_known=["max_total_num_tokens"], ignore_unknown=True).findings == ()
+    assert read_arguments([], "0.5.23", not_known=["max_total_num_tokens"], printed=True).findings == ()
