@@ -9,12 +9,12 @@ from functools import partial
 from typing import Any
 
 from ..arguments import Given
-from ..reports.report import Placed, Report, SourceReport, in_order
+from ..reports.report import Report, SourceReport, in_order
 from ..sources.document import Document, Engine
 from .comparing import compare
 from .examining import Examined, examine
 from .options import Options
-from .placing import placed
+from .placing import at, placed
 from .suppressing import Suppressions
 
 #: From so many sources on, checking them in several processes pays for starting these.
@@ -71,7 +71,9 @@ def check(
 def check_document(document: Document, options: Options) -> list[SourceReport]:
     """The report entries of one document: one an engine, or one that says why there is none."""
     if not document.engines:
-        notes = [Placed(noted.finding, noted.place) for noted in document.notes if options.wants(noted.finding.code)]
+        notes = [
+            at(document, noted.finding, noted.place) for noted in document.notes if options.wants(noted.finding.code)
+        ]
         return [
             SourceReport(document.source, document.format, findings=in_order(notes), text=document.text, is_broken=True)
         ]
@@ -86,7 +88,7 @@ def _entry(document: Document, index: int, options: Options, suppressions: Suppr
     engine = document.engines[index]
     examined = examine(engine, document.format, options, document.source)
     # Notes of the whole document belong to its first engine, so that each is counted once.
-    whole = document if index == 0 else Document(document.source, document.format, document.text)
+    whole = document if index == 0 else replace(document, notes=())
     planned = examined.plans.get("sglang")
     extra = list(planned.findings) if planned else []
     if options.compare is not None:

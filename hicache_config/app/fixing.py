@@ -112,6 +112,8 @@ def _edits(document: Document, index: int, finding: Finding, splicer: Splicer, r
     for argument, value in finding.fix.set.items():
         there = given.get(argument)
         beside = given.get(finding.argument or "")
+        if any(each is not None and each.place is not None and each.place.file for each in (there, beside)):
+            return None  # it stands in another file, which may serve others
         if there is not None:
             edit = splicer.remove(there) if value is None else splicer.replace(there, value)
         elif value is None:

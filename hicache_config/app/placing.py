@@ -24,8 +24,8 @@ def placed(
 
     Those that the options do not want, or that a comment in the source answers, are left out.
     """
-    found = [Placed(finding, place_of(finding, examined)) for finding in (*examined.findings, *extra)]
-    found += [Placed(noted.finding, noted.place) for noted in (*examined.notes, *document.notes)]
+    found = [at(document, finding, place_of(finding, examined)) for finding in (*examined.findings, *extra)]
+    found += [at(document, noted.finding, noted.place) for noted in (*examined.notes, *document.notes)]
     once = {
         (each.finding.code, each.finding.message, each.place): each
         for each in found
@@ -33,6 +33,11 @@ def placed(
     }
     answered = Suppressions.of(document) if suppressions is None else suppressions
     return in_order(answered.apply(once.values()))
+
+
+def at(document: Document, finding: Finding, place: Place | None) -> Placed:
+    """A finding at its place, with the text of the file that it lies in where that is not the document."""
+    return Placed(finding, place, document.included.get(place.file) if place is not None and place.file else None)
 
 
 def place_of(finding: Finding, examined: Examined) -> Place | None:

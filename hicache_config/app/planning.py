@@ -9,12 +9,12 @@ from ..core.findings import Finding, has_errors
 from ..core.plan import Plan
 from ..core.terms import Terms
 from ..reports.planned import PlanReport
-from ..reports.report import Placed, in_order
+from ..reports.report import in_order
 from ..sources.document import Document
 from .comparing import compare
 from .examining import Examined, examine
 from .options import Options
-from .placing import placed
+from .placing import at, placed
 
 #: Errors about the machine: the numbers stand, they just don't fit.
 _ABOUT_THE_HOST = "HC5"
@@ -112,7 +112,7 @@ def _nothing_to_plan(examined: Examined, options: Options) -> list[Finding]:
 def _nothing_parsed(document: Document, options: Options) -> PlanReport:
     release = options.release()
     terms = Terms(ServerArgs().capacity(release.name).capacity, options.accounting, release)
-    notes = [Placed(noted.finding, noted.place) for noted in document.notes if options.wants(noted.finding.code)]
+    notes = [at(document, noted.finding, noted.place) for noted in document.notes if options.wants(noted.finding.code)]
     return PlanReport(
         plan=Plan(terms, ()),
         other=None,

@@ -11,7 +11,7 @@ Must not import anything above this floor.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ..arguments import Place
@@ -40,6 +40,8 @@ class Suppression:
         """Whether the comment speaks of this finding. Errors of reading can't be answered away."""
         if not any(placed.finding.code.startswith(code) for code in self.codes):
             return False
+        if self.place.file != (placed.place.file if placed.place is not None else ""):
+            return False
         return self.line is None or (
             placed.place is not None and placed.place.line <= self.line <= max(placed.place.line, placed.place.end_line)
         )
@@ -54,19 +56,9 @@ class Suppressions:
     @classmethod
     def of(cls, document: Document) -> Suppressions:
         """The comments of a document whose format has comments."""
-        if document.format not in _WITH_COMMENTS or "hicache:" not in document.text:
-            return cls()
-        lines = document.text.split("\n")
-        found = []
-        for number, line in enumerate(lines, 1):
-            match = _COMMENT.search(line)
-            if match is None:
-                continue
-            place = Place(number, match.start() + 1, number, len(line) + 1)
-            codes = tuple(code.strip() for code in (match["codes"] or "").split(",") if code.strip())
-            target = None if match["verb"] == "ignore-file" else _target(lines, number, match.start())
-            found.append(Suppression(codes, target, match["reason"].strip(), place))
-        return cls(found)
+        own = {"": document.text} if document.format in _WITH_COMMENTS else {}
+        texts = {**own, **document.included}
+        return cls([found for file, text in texts.items() for found in _comments(text, file)])
 
     def apply(self, findings: Iterable[Placed]) -> list[Placed]:
         """The findings that no comment answers."""
@@ -80,9 +72,14 @@ class Suppressions:
         return kept
 
     def complaints(self) -> list[Placed]:
-        """Comments that answer nothing, that name no code, and that give no reason; call it when all is applied."""
+        """Comments that answer nothing, that name no code, and that give no reason; call it when all is applied.
+
+        Of another file that the source took in nobody complains: it may serve several.
+        """
         found = []
         for each in self.all:
+            if each.place.file:
+                continue
             named = ", ".join(each.codes)
             if not each.codes:
                 text, help_ = "the comment names no code", "Write hicache: ignore HC120 and the reason."
@@ -97,6 +94,20 @@ class Suppressions:
                 help_ = f"Write the reason behind the code: hicache: ignore {named} because …"
                 found.append(Placed(Finding("HC022", "suppression-without-reason", "warning", text, help_), each.place))
         return found
+
+
+def _comments(text: str, file: str) -> Iterator[Suppression]:
+    if "hicache:" not in text:
+        return
+    lines = text.split("\n")
+    for number, line in enumerate(lines, 1):
+        match = _COMMENT.search(line)
+        if match is None:
+            continue
+        place = Place(number, match.start() + 1, number, len(line) + 1, file)
+        codes = tuple(code.strip() for code in (match["codes"] or "").split(",") if code.strip())
+        target = None if match["verb"] == "ignore-file" else _target(lines, number, match.start())
+        yield Suppression(codes, target, match["reason"].strip(), place)
 
 
 def _target(lines: list[str], number: int, column: int) -> int:

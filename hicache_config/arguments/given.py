@@ -12,16 +12,22 @@ from typing import Any
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """A stretch of a source. Lines and columns count from 1, columns in characters; the end is exclusive."""
+    """A stretch of a source. Lines and columns count from 1, columns in characters; the end is exclusive.
+
+    `file` names another file that the source took in (`--config FILE`, `env_file`); it is empty for the source itself.
+    """
 
     line: int
     column: int
     end_line: int
     end_column: int
+    file: str = ""
 
     def to(self, other: Place) -> Place:
-        """The stretch from the start of this one to the end of the other."""
-        return Place(self.line, self.column, other.end_line, other.end_column)
+        """The stretch from the start of this one to the end of the other; this one where the other is elsewhere."""
+        if other.file != self.file or (other.line, other.column) < (self.line, self.column):
+            return self
+        return Place(self.line, self.column, other.end_line, other.end_column, self.file)
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,9 @@ class FindingShape(Shape):
     severity: Severity
     argument: str | None = Field(description="SGLang's field name.")
     pointer: str | None = Field(description="JSON pointer into the arguments.")
+    file: str = Field(
+        "", description="The other file that the place lies in, which the source took in; left out for the source."
+    )
     line: Amount | None = Field(description="First line, from 1; null where it belongs to no stretch of text.")
     column: Amount | None = Field(description="First column, from 1, in characters.")
     end_line: Amount | None

@@ -15,7 +15,7 @@ def github(report: Report) -> str:
 
 def _line(placed: Placed, source: SourceReport) -> str:
     finding, place = placed.finding, placed.place
-    properties = {"file": source.source, "title": f"{finding.code} {finding.name}"}
+    properties = {"file": placed.file(source.source), "title": f"{finding.code} {finding.name}"}
     if place is not None:
         properties |= {"line": str(place.line), "endLine": str(place.end_line), "col": str(place.column)}
         if place.line == place.end_line:

@@ -50,6 +50,7 @@ def _suite(source: SourceReport, level: int) -> ElementTree.Element:
 def _title(placed: Placed) -> str:
     place = placed.place
     where = f" line {place.line} column {place.column}" if place else ""
+    where += f" of {place.file}" if place and place.file else ""
     return _clean(f"{placed.finding.code} {placed.finding.name}{where}")
 
 

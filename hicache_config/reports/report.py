@@ -16,10 +16,18 @@ from ..rules.registry import Skipped
 
 @dataclass(frozen=True)
 class Placed:
-    """A finding and where it is in its source; `place` is None where it belongs to no stretch of text."""
+    """A finding and where it is in its source; `place` is None where it belongs to no stretch of text.
+
+    `text` is that of another file where the place lies in one that the source took in.
+    """
 
     finding: Finding
     place: Place | None = None
+    text: str | None = None
+
+    def file(self, source: str) -> str:
+        """The file that the place lies in: the source, or another one that it took in."""
+        return self.place.file or source if self.place else source
 
     def as_dict(self) -> dict[str, Any]:
         """The finding as report files write it."""
@@ -28,12 +36,14 @@ class Placed:
         if pointer is None and finding.argument is not None:
             pointer = "/" + finding.argument.replace("~", "~0").replace("/", "~1")
         fix = None if finding.fix is None else {"safe": finding.fix.safe, "set": dict(finding.fix.set)}
+        elsewhere = {"file": place.file} if place is not None and place.file else {}
         return {
             "code": finding.code,
             "name": finding.name,
             "severity": finding.severity,
             "argument": finding.argument,
             "pointer": pointer,
+            **elsewhere,
             "line": place.line if place else None,
             "column": place.column if place else None,
             "end_line": place.end_line if place else None,
@@ -47,11 +57,11 @@ class Placed:
 
 
 def in_order(findings: Sequence[Placed]) -> tuple[Placed, ...]:
-    """Findings by line, column and code; those without a place come first."""
+    """Findings by line, column and code; those without a place come first, those in other files last."""
 
-    def key(placed: Placed) -> tuple[int, int, str, str]:
-        place = placed.place
-        return (place.line if place else 0, place.column if place else 0, placed.finding.code, placed.finding.message)
+    def key(placed: Placed) -> tuple[str, int, int, str, str]:
+        place = placed.place or Place(0, 0, 0, 0)
+        return (place.file, place.line, place.column, placed.finding.code, placed.finding.message)
 
     return tuple(sorted(findings, key=key))
 

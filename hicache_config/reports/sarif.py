@@ -59,7 +59,7 @@ def _descriptor(code: str, rule: Rule | None) -> dict[str, Any]:
 def _result(placed: Placed, source: SourceReport, index: Mapping[str, int]) -> dict[str, Any]:
     finding, place = placed.finding, placed.place
     text = f"{finding.message}. {finding.help}" if finding.help else finding.message
-    location: dict[str, Any] = {"artifactLocation": {"uri": uri_of(source.source)}}
+    location: dict[str, Any] = {"artifactLocation": {"uri": uri_of(placed.file(source.source))}}
     if place is not None:
         location["region"] = {
             "startLine": place.line,

@@ -47,7 +47,7 @@ def _count(number: int, word: str) -> str:
 def finding_lines(placed: Placed, source: str, text: str, *, engine: str | None = None) -> Iterator[Line]:
     """One finding: its place, what is wrong, the source line with a caret, what it gets, what to write instead."""
     finding, place = placed.finding, placed.place
-    where = f"{source}:{place.line}:{place.column}" if place else source
+    where = f"{placed.file(source)}:{place.line}:{place.column}" if place else source
     named = f" [{engine}]" if engine else ""
     stage = (
         f" (stage {finding.stage})"
@@ -61,7 +61,7 @@ def finding_lines(placed: Placed, source: str, text: str, *, engine: str | None 
         (f"{finding.message}{stage}", ""),
     )
     if place is not None:
-        yield from _excerpt(placed, text)
+        yield from _excerpt(placed, text if placed.text is None else placed.text)
     if finding.gets is not None:
         asked = "" if finding.asked is None else f"asked {_value(finding.asked)}, "
         yield ((f"      {asked}gets {_value(finding.gets)}", "dim"),)

@@ -71,6 +71,8 @@ _page("HC016", "stray-word", "error", "A word of a command line that belongs to 
 _page("HC017", "prompt-in-command", "error", "A shell prompt that was copied with the command.")
 _page("HC018", "several-words-in-one", "error", "A flag and its value in one word, where the program gets it as one.")
 _page("HC019", "cut-off", "warning", "A source that ends in the middle: what is missing is not checked.")
+_page("HC020", "config-file-refused", "error", "A --config, or a key in its file, that SGLang's own reader stops at or "
+"does not see.")  # fmt: skip
 
 # --- values -------------------------------------------------------------------------------------------------------
 

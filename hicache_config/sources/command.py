@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..arguments.given import Given, Place
+from ..arguments.names import find
 from ..arguments.releases import FlagMatch, match_flag
 from ..core.releases import NEWEST
 from .json_tree import inside_text
@@ -52,20 +53,15 @@ class _Parser:
         self.here = 0
 
     def parse(self, model_first: bool) -> Parsed:
-        if model_first and self.words and not self.words[0].text.startswith("-"):
-            self._give("--model-path", None, [self.words[0]])
-            self.here = 1
-        while self.here < len(self.words):
-            word = self.words[self.here]
-            self.here += 1
-            if word.text == "--":
-                self._stray(self.words[self.here :])
-                break
-            if self._is_option(word):
-                self._option(word)
-            else:
-                self._stray([word])
-        self._config_files()
+        positional = model_first and self.words and not self.words[0].text.startswith("-")
+        model = [self.words.pop(0)] if positional else []
+        if any(word.text.startswith("--config") for word in self.words):
+            self._config_file()
+        from_file = len(self.out.given)
+        if model:
+            self._give("--model-path", None, model)
+        self._read()
+        self._without_overridden(from_file)
         if self.out.foreign:
             shown = ", ".join(dict.fromkeys(word.text.partition("=")[0] for word in self.out.foreign))
             first = self.out.foreign[0]
@@ -79,13 +75,49 @@ class _Parser:
             )
         return self.out
 
-    def _config_files(self) -> None:
-        for each in self.out.given:
-            argument = match_flag(self.release, each.key[:200]).argument
-            if argument is not None and argument.name == "config" and each.value:
-                message = f"the file {shortened(str(each.value))} that {each.key} names is not read here"
+    def _read(self) -> None:
+        while self.here < len(self.words):
+            word = self.words[self.here]
+            self.here += 1
+            if word.text == "--":
+                self._stray(self.words[self.here :])
+                break
+            if self._is_option(word):
+                self._option(word)
+            else:
+                self._stray([word])
+
+    def _config_file(self) -> None:
+        """Read the words of the file that `--config` names first: what the command line says wins over them."""
+        if self.launcher != "sglang":
+            self._config_of_another()
+            return
+        from .config_file import ConfigFile
+
+        found = ConfigFile(self.words, self.lines, self.release)
+        for noted in found.notes:
+            self.out.notes.append(noted)
+        self.words = found.before
+        self._read()
+        self.words, self.here = found.words, 0
+
+    def _config_of_another(self) -> None:
+        for word in self.words:
+            if word.text.partition("=")[0] == "--config":
+                message = f"the file that --config of {self.launcher} names is not read here"
                 help = "Check it as a source of its own; what the command line says wins over it."
-                self.out.notes.append(note("HC009", message, help, each.place, severity="note"))
+                self.out.notes.append(note("HC009", message, help, self._place(word), severity="note"))
+
+    def _without_overridden(self, from_file: int) -> None:
+        """Drop what the file of --config gives and the command line gives again: that is what it is for."""
+        named = [find(each.key, self.release) for each in self.out.given]
+        again = {each.field for each in named[from_file:] if each is not None}
+        kept = [
+            each
+            for each, known in zip(self.out.given[:from_file], named, strict=False)
+            if known is None or known.field not in again
+        ]
+        self.out.given[:from_file] = kept
 
     # --- words ----------------------------------------------------------------------------------------------------
 
@@ -232,7 +264,5 @@ class _Parser:
 
 
 def span(first: Place | None, last: Place | None) -> Place | None:
-    """From the start of one place to the end of another; the first alone where the other lies before it."""
-    if first is None or last is None:
-        return first
-    return first.to(last) if (last.line, last.column) >= (first.line, first.column) else first
+    """From the start of one place to the end of another; the first alone where the other does not follow it."""
+    return first if first is None or last is None else first.to(last)

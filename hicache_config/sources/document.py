@@ -46,7 +46,8 @@ class Engine:
 class Document:
     """A source that was read. `engines` is empty when nothing could be parsed; `notes` then say why.
 
-    `source` is the name for people and reports (a path, `-`, or `command line`), `text` what places count in.
+    `source` is the name for people and reports (a path, `-`, or `command line`), `text` what places count in, and
+    `included` the texts of other files that were taken in, by the name that places have for them.
     """
 
     source: str
@@ -54,6 +55,7 @@ class Document:
     text: str
     engines: tuple[Engine, ...] = ()
     notes: tuple[Noted, ...] = ()
+    included: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_broken(self) -> bool:

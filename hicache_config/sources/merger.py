@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ..arguments.given import Given
-from ..arguments.releases import match_flag, table
+from ..arguments.releases import Argument, match_flag, table
 from ..core.releases import release_key
 from .document import Noted
 from .notes import note, shortened
@@ -56,7 +56,7 @@ def sections(entries: Iterable[Entry], lines: Lines) -> Noted:
 
 def _of_entry(entry: Entry, text: str, release: str) -> Iterator[tuple[str, str]]:
     key, value = entry.key, entry.value
-    several = _takes_several(key, release)
+    argument = _argument(key, release)
     if isinstance(value, Mapping):
         if release_key(release) < (0, 5, 14):
             yield (
@@ -66,7 +66,7 @@ def _of_entry(entry: Entry, text: str, release: str) -> Iterator[tuple[str, str]
     elif isinstance(value, Sequence):
         if not value.items:
             yield f"SGLang leaves the empty list {key} out", "Leave it out, or write a value."
-        elif not several:
+        elif argument is not None and argument.nargs not in ("+", "*"):
             yield (
                 f"SGLang makes a word of each item of the list {key}, and the flag takes one value",
                 "Write a single value.",
@@ -82,11 +82,8 @@ def _of_scalar(key: str, value: Scalar, raw: str, release: str) -> Iterator[tupl
         yield f"SGLang hands an empty {key} on as the text None", "Leave the key out."
     elif isinstance(value.value, bool) and not _is_switch(key, release):
         yield f"SGLang hands {key} on with the text {str(value.value).lower()}", "Write the value that the flag takes."
-    elif isinstance(value.value, bool) and _is_two_way(key, release):
-        yield (
-            f"SGLang's --config does not carry {key}, which can be switched both ways",
-            f"Give --{key} on the command line.",
-        )
+    elif isinstance(value.value, bool) and is_refused(key, release):
+        yield f"SGLang's --config reader refuses {key}, which it can't hand on", f"Give --{key} on the command line."
     elif _SWITCHES.fullmatch(raw):
         yield f"SGLang reads YAML 1.1, where {raw} is true or false", "Write true or false, or put quotes around it."
     elif _OTHER_BASE.fullmatch(raw):
@@ -96,20 +93,48 @@ def _of_scalar(key: str, value: Scalar, raw: str, release: str) -> Iterator[tupl
         )
 
 
-def _argument(key: str, release: str) -> object:
+def _argument(key: str, release: str) -> Argument | None:
     known = table(release)
-    name = key.replace("-", "_")
-    return known.get(name) or match_flag(release, "--" + key.lstrip("-")).argument
-
-
-def _takes_several(key: str, release: str) -> bool:
-    return getattr(_argument(key, release), "nargs", None) in ("+", "*")
+    return known.get(key.replace("-", "_")) or match_flag(release, "--" + key.lstrip("-")).argument
 
 
 def _is_switch(key: str, release: str) -> bool:
     argument = _argument(key, release)
-    return argument is None or getattr(argument, "kind", None) == "flag"
+    return argument is None or argument.kind == "flag"
 
 
-def _is_two_way(key: str, release: str) -> bool:
-    return getattr(_argument(key, release), "action", None) == "BooleanOptionalAction"
+def is_switch(key: str, release: str) -> bool:
+    """Whether the merger hands a true value of a key on as a flag alone, and leaves a false one out."""
+    name = key.replace("-", "_")
+    return any(name in _names(each, release) for each in _options(release) if _is_plain_switch(each))
+
+
+def is_refused(key: str, release: str) -> bool:
+    """Whether the merger stops at a key: its option is neither a plain switch nor takes one value or a list.
+
+    Until 0.5.22 it compares the name that an option stores to, since 0.5.23 every long spelling.
+    """
+    name = key.replace("-", "_")
+    carried = {each for option in _options(release) if _is_carried(option, release) for each in _names(option, release)}
+    return name not in carried and any(name in _names(each, release) for each in _options(release))
+
+
+def _options(release: str) -> Iterable[Argument]:
+    return (each for each in table(release).values() if each.flags and each.name not in ("config", "help"))
+
+
+def _names(option: Argument, release: str) -> set[str]:
+    names = {option.field or option.name}
+    if release_key(release) >= (0, 5, 23):
+        names |= {flag[2:].replace("-", "_") for flag in option.spellings if flag.startswith("--")}
+    return names
+
+
+def _is_plain_switch(option: Argument) -> bool:
+    return option.kind == "flag" and option.action is None
+
+
+def _is_carried(option: Argument, release: str) -> bool:
+    if option.action is None:
+        return True
+    return release_key(release) >= (0, 5, 23) and option.kind != "flag" and option.nargs is None

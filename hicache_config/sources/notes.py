@@ -31,6 +31,7 @@ KINDS: Mapping[str, tuple[str, Severity]] = {
     "HC017": ("prompt-in-command", "error"),
     "HC018": ("several-words-in-one", "error"),
     "HC019": ("cut-off", "warning"),
+    "HC020": ("config-file-refused", "error"),
 }
 _LONGEST = 60
 _LONGEST_MESSAGE = 400

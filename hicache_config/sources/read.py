@@ -6,10 +6,12 @@ Must not import anything above this floor.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from ..core.releases import NEWEST
 from .document import Document, Noted
 from .files import Unreadable, is_folder, load, walk
+from .folder import Folder
 from .formats import Content, reader
 from .notes import note
 from .sniff import FORMATS, sniff
@@ -69,14 +71,14 @@ def read_command(argv: Sequence[str], release: str = NEWEST) -> Document:
 
     words = [without_surrogates(word) for word in argv]
     text = " ".join(words)
-    lines = Lines(text)
+    lines = Lines(text, folder=Folder(Path(), is_free=True))
     traced, start = [], 0
     for word in words:
         traced.append(Traced.of(word, start))
         start += len(word) + 1
     engines = of_words(traced, lines, release)
     notes = () if engines else (_nothing("the command", "Write sglang serve and its flags, or the flags alone."),)
-    return Document("command line", "command", text, tuple(engines), notes)
+    return Document("command line", "command", text, tuple(engines), notes, _included(lines))
 
 
 def _folder(folder: str, form: str | None, release: str) -> Iterator[Document]:
@@ -116,7 +118,7 @@ def _concerns_us(document: Document, release: str) -> bool:
 
 
 def _parsed(source: str, text: str, form: str | None, release: str, notes: Sequence[Noted]) -> Document:
-    lines = Lines(text)
+    lines = Lines(text, folder=Folder.of(source))
     chosen = form or sniff(source, text)
     limit = LONGEST.get(chosen)
     if limit is not None and len(text) > limit:
@@ -133,7 +135,11 @@ def _parsed(source: str, text: str, form: str | None, release: str, notes: Seque
         return Document(source, chosen, text, notes=(*notes, deep))
     if not engines and not found:
         found = [_nothing(_shown(source), f"Read as {actual}; another format can be forced with --from.")]
-    return Document(source, actual, text, tuple(engines), (*notes, *found))
+    return Document(source, actual, text, tuple(engines), (*notes, *found), _included(lines))
+
+
+def _included(lines: Lines) -> dict[str, str]:
+    return {other.file: other.text for other in lines.others}
 
 
 def _shown(source: str) -> str:

@@ -12,8 +12,12 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from ..arguments.given import Place
+
+if TYPE_CHECKING:
+    from .folder import Folder
 
 #: Stands in a text for a part that can't be known; text decoded from a file never holds it.
 HOLE = "\udc00"
@@ -64,22 +68,42 @@ def without_surrogates(text: str) -> str:
 
 
 class Lines:
-    """Turns offsets of a text into places."""
+    """Turns offsets of a text into places.
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    Another file that the text names can be added: it has offsets of its own, far behind those of the text, so that
+    whatever is taken from it keeps its place.
+    """
+
+    #: Offsets of one text; no file that is read has as many characters.
+    APART = 2**26
+
+    def __init__(self, text: str, file: str = "", folder: Folder | None = None) -> None:
+        """`file` is what places name (another file than the source), `folder` where the files lie that it names."""
+        self.text, self.file, self.folder = text, file, folder
+        self.others: list[Lines] = []
         self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
 
+    def add(self, other: Lines) -> int:
+        """Make another file's offsets known: they count from the number given on."""
+        self.others.append(other)
+        return len(self.others) * self.APART
+
     def place(self, start: int, end: int) -> Place:
-        """The place of a stretch; offsets beyond the text count as its end."""
-        end = min(max(start, end), len(self.text))
+        """The place of a stretch; offsets beyond the text count as its end, those of another text as the start."""
+        number, inside = divmod(start, self.APART)
+        lines = self if number == 0 else self.others[min(number, len(self.others)) - 1]
+        last = end - number * self.APART
+        return lines._own(inside, last if inside <= last < self.APART else inside)
+
+    def _own(self, start: int, end: int) -> Place:
+        end = min(end, len(self.text))
         start = min(start, end)
         first, last = bisect_right(self._starts, start) - 1, bisect_right(self._starts, end) - 1
-        return Place(first + 1, start - self._starts[first] + 1, last + 1, end - self._starts[last] + 1)
+        return Place(first + 1, start - self._starts[first] + 1, last + 1, end - self._starts[last] + 1, self.file)
 
     def line(self, offset: int) -> int:
         """The line, from 1, that an offset lies on."""
-        return bisect_right(self._starts, offset)
+        return self.place(offset, offset).line
 
 
 @dataclass(frozen=True)
@@ -165,6 +189,17 @@ class Traced:
         """The same text, standing for another stretch; what is not known is not known there."""
         unknown = {index: replace(each, start=begin, end=end) for index, each in self.unknown.items()}
         return Traced(self.text, [begin] * len(self.text), begin, end, unknown)
+
+    def shifted(self, by: int) -> Traced:
+        """The same text with other offsets: one of another file, in a document that took it in."""
+        if not by:
+            return self
+        moved = range(self.starts.start + by, self.starts.stop + by) if isinstance(self.starts, range) else None
+        starts = moved if moved is not None else [start + by for start in self.starts]
+        unknown = {
+            index: replace(each, start=each.start + by, end=each.end + by) for index, each in self.unknown.items()
+        }
+        return Traced(self.text, starts, self.begin + by, self.end + by, unknown)
 
     @property
     def is_known(self) -> bool:

@@ -82,6 +82,16 @@ SOURCES: Mapping[str, Mapping[str, Any]] = {
             "server.log": "server_args=ServerArgs(model_path='/models/m', hicache_size=100, hicache_ratio=2.0)\n"
         },
     },
+    "HC020": {
+        "bad_files": {
+            "launch.sh": "sglang serve --model-path /models/m --config server.yaml\n",
+            "server.yaml": "tp-size: 8\nenable-dp-attention: true\n",
+        },
+        "good_files": {
+            "launch.sh": "sglang serve --model-path /models/m --config server.yaml --enable-dp-attention\n",
+            "server.yaml": "tp-size: 8\ndp-size: 8\n",
+        },
+    },
     "HC021": {
         "bad_files": {"server.yaml": "hicache-size: 100  # hicache: ignore HC120 the ratio is for staging\n"},
         "good_files": {"server.yaml": f"{_BOTH} the ratio is for staging\n"},
