@@ -149,7 +149,7 @@ def stock_size_gb(stages: Sequence[Stage], terms: Terms) -> int | None:
     low, high = 0, 1
     while fits(high):
         low, high = high, 2 * high
-        if high * GB > LARGEST:  # a stage whose pools weigh nothing keeps every stage at one page
+        if high * GB > LARGEST:  # pools that weigh next to nothing keep every stage at one page
             return None
     while high - low > 1:
         middle = (low + high) // 2

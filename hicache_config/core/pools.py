@@ -112,6 +112,9 @@ class DevicePool:
                 "neither bytes_per_slot nor page_bytes is given",
                 "Give bytes_per_slot, the bytes of one slot on one rank.",
             )
+        if self.device_bytes == 0 and self.bytes_per_page and self.follows is None:
+            # SGLang would give it no share of the size and size it by the ratio, out of step with the other stages.
+            wrong("device_bytes is 0, and its slots hold bytes", "Give its bytes on the device, or leave it out.")
         if any(not 0 <= amount <= LARGEST for amount in self.packed_bytes):
             wrong("packed_bytes has an amount out of range", "Write whole numbers from 0 to 2**63 - 1.")
         return found

@@ -297,8 +297,12 @@ def test_a_minimum_over_the_stages_lets_a_size_above_the_budget_stay_within_it()
 
 def test_no_size_is_the_largest_where_all_stay_within_the_budget() -> None:
     stages = [
-        stage_of(DevicePool("kv", None, 1_000, 1, device_bytes=0), DevicePool("mamba", None, 1_000, device_bytes=1)),
-        stage_of(DevicePool("kv", None, 1_000, 1, device_bytes=1), DevicePool("mamba", None, 1_000, device_bytes=0)),
+        stage_of(
+            DevicePool("kv", None, 1_000, 1, device_bytes=1), DevicePool("mamba", None, 1_000, device_bytes=2**62)
+        ),
+        stage_of(
+            DevicePool("kv", None, 1_000, 1, device_bytes=2**62), DevicePool("mamba", None, 1_000, device_bytes=1)
+        ),
     ]
     assert made(stages, TotalSize(1), "sglang").stock_size_gb is None
 

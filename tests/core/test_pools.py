@@ -21,6 +21,8 @@ def codes(*pools: DevicePool) -> list[str]:
         DevicePool("kv", 1, 1, page_size=0),
         DevicePool("kv", 1, 1, extra_pages=-1),
         DevicePool("kv", 1, 1, device_bytes=-1),
+        DevicePool("kv", 1, 1, device_bytes=0),
+        DevicePool("kv", None, None, page_bytes=1, device_bytes=0),
         DevicePool("kv", 1, None, page_bytes=-1),
         DevicePool("kv", 2**63, 1),
         DevicePool("kv", 1, None),
@@ -28,6 +30,11 @@ def codes(*pools: DevicePool) -> list[str]:
 )
 def test_impossible_pools_are_findings(pool: DevicePool) -> None:
     assert "HC310" in [finding.code for finding in pool.problems()]
+
+
+def test_only_a_pool_that_holds_nothing_weighs_nothing() -> None:
+    assert DevicePool("kv", 1, 0, device_bytes=0).problems() == []
+    assert DevicePool("draft", None, 1, follows="kv", device_bytes=0).problems() == []
 
 
 def test_all_problems_of_a_set_are_found_at_once() -> None:
