@@ -40,7 +40,7 @@ _BASES = (
     (re.compile(r"[-+]?(?:0|[1-9][0-9_]*)"), 10),
 )
 _SIXTIES = re.compile(r"[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*")
-_FLOAT = re.compile(r"[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?|[-+]?\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?")
+_FLOAT = re.compile(r"[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?")
 _ENDLESS = re.compile(r"([-+]?)\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 #: A number with more digits is left as it is written.
 _LONGEST = 400
@@ -94,7 +94,7 @@ class ConfigFile:
             )
         for entry in node.entries if isinstance(node, Mapping) else ():
             place = opened.lines.place(entry.key_start, max(entry.key_end, entry.value.end))
-            if merger.is_refused(entry.key, self.release):
+            if merger.is_refused(entry.key, self.release) or _is_meta(entry.value):
                 message = f"SGLang's --config reader refuses {entry.key}, which it can't hand on"
                 help = f"Give --{entry.key.replace('_', '-')} on the command line."
                 self.notes.append(note("HC020", message, help, place, argument=entry.key))
@@ -134,6 +134,11 @@ class ConfigFile:
 
     def _place(self, word: Traced) -> Any:
         return self.lines.place(word.begin, word.end)
+
+
+def _is_meta(node: Node) -> bool:
+    """Whether a value is one of the two words that YAML 1.1 has for its own use."""
+    return isinstance(node, Scalar) and node.style == "plain" and node.value in ("=", "<<")
 
 
 def _is_nothing(node: Node) -> bool:

@@ -25,6 +25,7 @@ MOST_NODES = 100_000
 _INTEGER = re.compile(r"[-+]?[0-9][0-9_]*|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?")
 _NOT_A_NUMBER = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_ANCHOR = re.compile(r"&\S+[ \t]+")
 _FIXED: dict[str, Any] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("true", "True", "TRUE"), True),
@@ -178,6 +179,8 @@ class _Converter:
         style = _STYLES.get(node.style, "plain")
         if style in ("literal", "folded"):
             end = start + len(self.text[start:end].rstrip())
+        anchor = _ANCHOR.match(self.text, start, end)
+        start = anchor.end() if anchor is not None else start
         tag = str(getattr(node, "tag", None) or "")
         if style != "plain" or (tag.endswith(":str") and self.text[start : start + 1] == "!"):
             return Scalar(node.value, start, end, style)
