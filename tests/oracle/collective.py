@@ -15,8 +15,8 @@ import logging
 import multiprocessing
 import os
 import queue
-import socket
 import sys
+import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -51,7 +51,7 @@ def use_unpinned_memory(empty_buffers: bool) -> None:
     common.ALLOC_MEMORY_FUNCS["cpu"] = allocate
 
 
-def join_group(rank: int, ranks: int, port: int) -> None:
+def join_group(rank: int, ranks: int, meeting: Path) -> None:
     """Become one stage of a pipeline of that many, with a short timeout."""
     defaults = parallel_state.GroupCoordinator.__init__.__defaults__
     short = datetime.timedelta(seconds=TIMEOUT)
@@ -65,7 +65,7 @@ def join_group(rank: int, ranks: int, port: int) -> None:
         rank=rank,
         local_rank=rank,
         backend="gloo",
-        distributed_init_method=f"tcp://127.0.0.1:{port}",
+        distributed_init_method=f"file://{meeting}",
         timeout=PATIENCE,
     )
     parallel_state.initialize_model_parallel(backend="gloo")
@@ -124,12 +124,12 @@ def told(error: BaseException) -> str:
     return f"{type(error).__name__}: {text.splitlines()[0][:200]}"
 
 
-def rank_process(rank: int, case: dict[str, Any], port: int, shared: SimpleNamespace) -> None:
+def rank_process(rank: int, case: dict[str, Any], meeting: Path, shared: SimpleNamespace) -> None:
     made: list[list[int]] = []
     outcome: dict[str, Any] = {"pools": made}
     try:
         use_unpinned_memory(case.get("empty_buffers", False))
-        join_group(rank, len(case["ranks"]), port)
+        join_group(rank, len(case["ranks"]), meeting)
         for step in case["ranks"][rank]:
             take(step, made)
     except BaseException as error:  # whatever SGLang or gloo raises is the outcome
@@ -141,18 +141,12 @@ def rank_process(rank: int, case: dict[str, Any], port: int, shared: SimpleNames
     os._exit(0)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def run_case(case: dict[str, Any]) -> dict[str, Any]:
-    """What each rank came to, in the order of the ranks."""
+def run_case(case: dict[str, Any], meeting: Path) -> dict[str, Any]:
+    """What each rank came to, in the order of the ranks. They meet in a file that is not there yet."""
     context = multiprocessing.get_context("fork")
     shared = SimpleNamespace(outcomes=context.Queue(), all_done=context.Event())
-    port, count = free_port(), len(case["ranks"])
-    ranks = [context.Process(target=rank_process, args=(rank, case, port, shared)) for rank in range(count)]
+    count = len(case["ranks"])
+    ranks = [context.Process(target=rank_process, args=(rank, case, meeting, shared)) for rank in range(count)]
     for process in ranks:
         process.start()
     outcomes: dict[int, dict[str, Any]] = {}
@@ -174,9 +168,11 @@ def run_case(case: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     text = Path(sys.argv[1]).read_text("utf-8") if len(sys.argv) > 1 else sys.stdin.read()
-    for line in filter(str.strip, text.splitlines()):
-        entry = json.loads(line)
-        print(json.dumps({"id": entry["id"], "result": run_case(entry["case"])}), flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for number, line in enumerate(filter(str.strip, text.splitlines())):
+            entry = json.loads(line)
+            result = run_case(entry["case"], Path(folder) / str(number))
+            print(json.dumps({"id": entry["id"], "result": result}), flush=True)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ import datetime
 import json
 import logging
 import os
-import socket
 import sys
 import tempfile
 import traceback
@@ -202,8 +201,8 @@ def build_stage(case: dict[str, Any], stage: dict[str, Any]) -> tuple[Any, ...]:
     return built_pools(building.build(build, (), {"hicache_draft_plan": plan}).tree_cache)
 
 
-def on_rank(case: dict[str, Any], rank: int, port: int) -> dict[str, Any]:
-    """What one rank came to."""
+def on_rank(case: dict[str, Any], rank: int, meeting: Path) -> dict[str, Any]:
+    """What one rank came to. The ranks meet in a file that is not there yet."""
     world = len(case["stages"])
     os.environ["HICACHE_CONFIG"] = case["mode"]
     short = datetime.timedelta(seconds=TIMEOUT_S)
@@ -213,7 +212,7 @@ def on_rank(case: dict[str, Any], rank: int, port: int) -> dict[str, Any]:
     publish(args, role="scheduler", ranks=SpawnRanks(world_rank=rank))
     parallel_state.init_distributed_environment(
         world_size=world, rank=rank, local_rank=rank, backend="gloo",
-        distributed_init_method=f"tcp://127.0.0.1:{port}", timeout=TIMEOUT_S,
+        distributed_init_method=f"file://{meeting}", timeout=TIMEOUT_S,
     )  # fmt: skip
     parallel_state.initialize_model_parallel(backend="gloo")
     get_context().override(
@@ -239,16 +238,13 @@ def on_rank(case: dict[str, Any], rank: int, port: int) -> dict[str, Any]:
 
 def run_case(case: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Fork the ranks, wait for them, collect what each wrote."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
     children = []
     for rank in range(len(case["stages"])):
         answer = folder / f"{case['id']}-{rank}.json"
         child = os.fork()
         if child == 0:
             try:
-                answer.write_text(json.dumps(on_rank(case, rank, port)), encoding="utf-8")
+                answer.write_text(json.dumps(on_rank(case, rank, folder / f"{case['id']}-meeting")), encoding="utf-8")
             except BaseException as error:
                 answer.write_text(json.dumps({"error": f"driver: {error!r}", "codes": []}), encoding="utf-8")
             os._exit(0)

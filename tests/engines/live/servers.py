@@ -10,6 +10,7 @@ import contextlib
 import importlib.util
 import json
 import os
+import random
 import re
 import signal
 import socket
@@ -86,9 +87,12 @@ def environment(folder: Path, variables: Mapping[str, str], *, ours: bool = True
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port for a server that binds it only later: below those that the system gives to connections (from 32768)."""
+    for port in random.sample(range(10_000, 20_000), 100):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise OSError("no free port from 10000 to 19999")
 
 
 def start(
