@@ -88,7 +88,7 @@ def on_ranks(*stages: Callable[[], tuple[Any, ...]], size: float = 0.01, **more:
         kvcache, *beside = stages[group.rank]()
         return start(process, kvcache, *beside, **more)
 
-    return run_on_threads(len(stages), work, timeout_s=20)
+    return run_on_threads(len(stages), work, timeout_s=120)
 
 
 def linear(full: int, layers: int) -> tuple[Any, ...]:
@@ -158,6 +158,37 @@ def test_pools_that_are_not_known_on_one_rank_leave_all_ranks_to_sglang(caplog: 
         results = on_ranks(lambda: (fakes.mha(2),), lambda: (fp4,))
     assert results == [{"kv": 1}, {"kv": 1}]  # SGLang's own way by a size, as these constructors have it
     assert sum("HC453" in record.message for record in caplog.records) == 2
+
+
+@pytest.mark.usefixtures("check")
+def test_check_ends_no_server_by_pools_that_can_not_be_read(caplog: pytest.LogCaptureFixture) -> None:
+    """The same fault ends all ranks under enforce (above). Every rank says which one it was."""
+    broken = fakes.mha(2)
+    del broken.head_num
+    with caplog.at_level(logging.WARNING, "sglang.hicache_config"):
+        results = on_ranks(lambda: (fakes.mha(2),), lambda: (broken,))
+    assert results == [{"kv": 1}, {"kv": 1}]
+    told = [record.message for record in caplog.records if "HC406" in record.message]
+    assert len(told) == 2
+    assert all("rank 1" in line and "head_num" in line for line in told)
+
+
+@pytest.mark.parametrize("mode", ["check", "enforce"])
+def test_host_pools_that_can_not_be_looked_at_end_a_server_under_enforce_alone(
+    mode: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("HICACHE_CONFIG", mode)
+    monkeypatch.setattr(building, "_mirrors_by_size", lambda: False)
+    entries = {"kv": SimpleNamespace(host_pool=SimpleNamespace(page_num="many"))}
+    controller = SimpleNamespace(mem_pool_host=SimpleNamespace(entry_map=entries))
+    built = SimpleNamespace(tree_cache=SimpleNamespace(cache_controller=controller))
+    if mode == "enforce":
+        with pytest.raises(ValueError, match="many"):
+            building.build(lambda: built, (), {})
+        return
+    with caplog.at_level(logging.ERROR, "sglang.hicache_config"):
+        assert building.build(lambda: built, (), {}) is built
+    assert "could not be looked at (ValueError" in caplog.text
 
 
 @pytest.mark.usefixtures("enforce")

@@ -6,6 +6,7 @@ of it; nothing is exchanged after it. Imports sglang only inside functions.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -28,8 +29,9 @@ from .texts import beyond_size, built_line, planned_line
 from .versions import installed_sglang
 from .world import world_group
 
-#: Findings that a size is no total here, not that the start must end: all ranks go on with SGLang's own sizes.
-FALLBACK = frozenset({"HC453"})
+#: Findings that a size is no total here, not that the start must end: all ranks go on with SGLang's own sizes. A rank
+#: whose pools could not be read (HC406) is one too under check: it changes nothing, so no fault of ours ends a server.
+FALLBACK = {Mode.ENFORCE: frozenset({"HC453"}), Mode.CHECK: frozenset({"HC453", "HC406"})}
 
 
 @dataclass
@@ -54,9 +56,17 @@ def build(original: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[s
             result = original(*args, **kwargs)
     finally:
         _current.reset(token)
-    pools = built_pools(getattr(result, "tree_cache", None))
-    if pools is not None:
-        _look_after(pools, now, mode)
+    try:
+        pools = built_pools(getattr(result, "tree_cache", None))
+        if pools is not None:
+            _look_after(pools, now, mode)
+    except Exception as error:
+        if mode is Mode.ENFORCE:
+            raise
+        logger.error(
+            "hicache-config: the host pools could not be looked at (%s: %s); this is a fault of hicache-config, please "
+            "report it", type(error).__name__, error, exc_info=logger.isEnabledFor(logging.DEBUG),
+        )  # fmt: skip
     return result
 
 
@@ -104,7 +114,7 @@ def _agree(ctx: Any, mode: Mode, draft_plan: Any) -> Plan | None:
         )
         _must_have_ratio(plan, mode)
     except ConfigurationError as error:
-        if all(finding.code in FALLBACK for finding in error.findings):
+        if all(finding.code in FALLBACK[mode] for finding in error.findings):
             for finding in error.findings:
                 logger.warning("hicache-config: %s", describe(finding))
             return None
