@@ -44,7 +44,10 @@ def place_of(finding: Finding, examined: Examined) -> Place | None:
     """Where the argument of a finding was written; a pointer into its value is followed as far as its places go."""
     each = examined.reading.given.get(finding.argument or "")
     if each is None:
-        return next((given.key_place for given in examined.given if given.key == finding.argument), None)
+        places = [given.key_place for given in examined.given if given.key == finding.argument]
+        # Of an argument whose value is not known there is only the note that says so.
+        places += [noted.place for noted in examined.notes if noted.finding.argument == finding.argument is not None]
+        return next((place for place in places if place is not None), None)
     if finding.pointer is not None:
         inner = finding.pointer.removeprefix(f"/{finding.argument}")
         while inner:

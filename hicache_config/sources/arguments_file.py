@@ -14,6 +14,7 @@ from ..arguments.given import Given
 from ..arguments.names import find
 from .document import Engine, Noted
 from .json_tree import inside_text
+from .nested import environment_of, is_arguments, nested
 from .notes import note, shortened
 from .text import Lines
 from .tree import MISSING, Entry, Mapping, Node, Scalar, Sequence, parts, plain
@@ -114,6 +115,9 @@ class ArgumentsReader:
                     "HC007", message, "Ask again for /server_info (before 0.5.7 /get_server_info) of the server.", place
                 )
             )
+        elif not is_arguments(node, self.release) and (found := nested(node, self.release)):
+            for each in found:
+                self._engine(each.node, each.name, None, each.environment, in_part=True)
         else:
             self._engine(node, name, None)
 
@@ -138,7 +142,15 @@ class ArgumentsReader:
 
     # --- one engine -----------------------------------------------------------------------------------------------
 
-    def _engine(self, node: Mapping, name: str | None, around: Mapping | None) -> None:
+    def _engine(
+        self,
+        node: Mapping,
+        name: str | None,
+        around: Mapping | None,
+        beside: Map[str, str] | None = None,
+        *,
+        in_part: bool = False,
+    ) -> None:
         if len(self.out.engines) >= MOST_ENGINES:
             if not any(each.finding.code == "HC005" for each in self.out.notes):
                 message = f"only the first {MOST_ENGINES:,} engines of this source are read"
@@ -152,7 +164,7 @@ class ArgumentsReader:
             if entry.key in RUN_TIME and not (isinstance(entry.value, Scalar) and entry.value.value is MISSING)
         }
         self.out.is_server_info = self.out.is_server_info or bool(reported)
-        environment: dict[str, str] = {}
+        environment: dict[str, str] = dict(beside or {})
         given = []
         not_known = []
         for entry in _last_of_each(node):
@@ -161,14 +173,14 @@ class ArgumentsReader:
             if isinstance(entry.value, Scalar) and entry.value.value is MISSING:
                 not_known.append(entry.key)
             elif entry.key in _ENVIRONMENTS and isinstance(entry.value, Mapping):
-                environment |= _environment(entry.value)
+                environment |= environment_of(entry.value)
             else:
                 given.append(given_of(entry, self.text, self.lines))
-        beside = around.get("env") or around.get("environment") if around is not None else None
-        if isinstance(beside, Mapping):
-            environment |= _environment(beside)
+        of_wrapper = around.get("env") or around.get("environment") if around is not None else None
+        if isinstance(of_wrapper, Mapping):
+            environment |= environment_of(of_wrapper)
         notes: list[Noted] = []
-        if self.for_config:
+        if self.for_config and not in_part:
             from . import merger
 
             notes = [
@@ -229,15 +241,6 @@ def _capacities(states: list[Any]) -> Iterator[int]:
         capacity = usage.get("token_capacity") if isinstance(usage, dict) else None
         if isinstance(capacity, int) and not isinstance(capacity, bool):
             yield capacity
-
-
-def _environment(node: Mapping) -> dict[str, str]:
-    scalars = ((entry.key, entry.value) for entry in node.entries)
-    return {
-        key: str(value.value)
-        for key, value in scalars
-        if isinstance(value, Scalar) and value.value not in (None, MISSING)
-    }
 
 
 def _last_of_each(node: Mapping) -> list[Entry]:

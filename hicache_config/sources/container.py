@@ -14,7 +14,7 @@ from ..core.releases import release_key
 from .command import parse
 from .document import Engine, Noted
 from .launch import Launch, are_arguments, find_launch, image_arguments, inner_scripts
-from .limits import LimitError, docker_bytes
+from .limits import LimitError, docker_bytes, slurm_bytes
 from .notes import not_known, note, shortened
 from .shell import Command, read_script
 from .shell_values import MOST_WORDS, Scope, Value
@@ -22,7 +22,11 @@ from .text import Lines, Traced
 
 #: Variables that can change what SGLang does; an unknown one is worth a note.
 _TELLING_VARIABLE = re.compile(r"(?:SGLANG|SGL|MOONCAKE|HICACHE)_\w+")
-_MEMORY_OPTIONS = ("--memory", "-m")
+#: Programs that limit the memory of what they start, their options for it, and how they count.
+_LIMITING = (
+    (frozenset({"docker", "podman", "nerdctl"}), ("--memory", "-m"), docker_bytes),
+    (frozenset({"srun", "sbatch", "salloc"}), ("--mem",), slurm_bytes),
+)
 _SHELL = re.compile(r"(?:.*/)?(?:ba|z|da|a|k)?sh")
 
 
@@ -81,7 +85,7 @@ def _of_command(command: Command, lines: Lines, release: str, around: Surroundin
     }
     outer = Launch((), command.outer).environment
     cut = len(command.words) >= MOST_WORDS
-    limited = _docker_limit((*command.outer, *command.words), lines)
+    limited = _limit_around((*command.outer, *command.words), lines)
     surroundings = Surroundings(
         {**around.environment, **exported, **outer},
         limited.limit if limited.limit is not None else around.limit,
@@ -131,19 +135,19 @@ def known_environment(variables: Mapping[str, Traced], lines: Lines) -> tuple[di
     return known, notes
 
 
-def _docker_limit(words: Sequence[Traced], lines: Lines) -> Surroundings:
-    """The memory limit of a `docker run` around a command."""
-    texts = [word.text for word in words]
-    if not {"docker", "podman", "nerdctl"}.intersection(text.rpartition("/")[2] for text in texts):
-        return Surroundings()
-    for index, word in enumerate(words):
-        option, sign, _ = word.text.partition("=")
-        if option not in _MEMORY_OPTIONS or (not sign and index + 1 >= len(words)):
+def _limit_around(words: Sequence[Traced], lines: Lines) -> Surroundings:
+    """The memory limit of a `docker run` or an `srun` around a server."""
+    programs = {word.text.rpartition("/")[2] for word in words}
+    for runners, options, read in _LIMITING:
+        if not runners.intersection(programs):
             continue
-        if option == "-m" and index + 1 < len(words) and words[index + 1].text.startswith(("sglang", "dynamo")):
-            continue  # python -m MODULE
-        value = word.behind(len(option) + 1) if sign else words[index + 1]
-        return limit_of(value, lines, docker_bytes)
+        for index, word in enumerate(words):
+            option, sign, _ = word.text.partition("=")
+            if option not in options or (not sign and index + 1 >= len(words)):
+                continue
+            if option == "-m" and index + 1 < len(words) and words[index + 1].text.startswith(("sglang", "dynamo")):
+                continue  # python -m MODULE
+            return limit_of(word.behind(len(option) + 1) if sign else words[index + 1], lines, read)
     return Surroundings()
 
 

@@ -1,6 +1,7 @@
-"""Memory limits of containers as they are written: Docker's `64g`, Kubernetes' `64Gi`.
+"""Memory limits as they are written: Docker's `64g`, Kubernetes' `64Gi`, Slurm's and systemd's `64G`.
 
-Docker and Compose count in powers of 1024 whatever the letter; in Kubernetes G is 10**9 bytes and Gi is 2**30.
+Docker, Compose, Slurm and systemd count in powers of 1024 whatever the letter; in Kubernetes G is 10**9 bytes and Gi is
+2**30. Zero stands for no limit.
 Must not import anything above this floor.
 """
 
@@ -13,6 +14,8 @@ _DOCKER = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?) ?(?P<unit>[bkmgtp]?)(?:i?
 _KUBERNETES = re.compile(
     r"(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?P<unit>[EPTGMk]|[EPTGMK]i|m|[eE][-+]?[0-9]{1,2})?", re.ASCII
 )
+_SYSTEMD = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?) *(?P<unit>[BKMGTPE]?)", re.ASCII)
+_SLURM = re.compile(r"(?P<number>[0-9]+)(?P<unit>[KMGT]?)B?", re.ASCII | re.IGNORECASE)
 _POWERS = "bkmgtpe"
 _LONGEST = 40
 
@@ -42,3 +45,21 @@ def kubernetes_bytes(text: str) -> int:
     if unit.endswith("i"):
         return int(number * 1024 ** _POWERS.index(unit[0].lower()))
     return int(number * 1000 ** _POWERS.index(unit.lower() or "b"))
+
+
+def systemd_bytes(text: str) -> int:
+    """Bytes of `500G`, `1.5T`, `1073741824`, `infinity` as MemoryMax= and MemoryHigh= have them. Raises LimitError."""
+    if text.strip() == "infinity":
+        return 0
+    match = _SYSTEMD.fullmatch(text.strip()) if len(text) <= _LONGEST else None
+    if match is None:
+        raise LimitError("a number with K, M, G or T is expected, such as 512G (512 GiB), or infinity")
+    return int(Fraction(match["number"]) * 1024 ** _POWERS.index((match["unit"] or "b").lower()))
+
+
+def slurm_bytes(text: str) -> int:
+    """Bytes of `500G` or `500000` (MiB) as --mem of sbatch and srun has them. Raises LimitError."""
+    match = _SLURM.fullmatch(text.strip()) if len(text) <= _LONGEST else None
+    if match is None:
+        raise LimitError("a number with K, M, G or T is expected, such as 512G (512 GiB)")
+    return int(match["number"]) * 1024 ** _POWERS.index((match["unit"] or "m").lower())

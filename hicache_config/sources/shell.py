@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from .document import Noted
 from .launch import are_arguments, find_launch, image_arguments, inner_scripts, mentions_launch
 from .notes import note, shortened
+from .shell_beside import Beside
 from .shell_flow import Flow, Simple
 from .shell_lex import Array, HereDocument, Lexer, Literal, Word
 from .shell_values import MOST_WORDS, Scope, Value, expand, expand_to_one
@@ -42,7 +43,7 @@ class Command:
 def read_script(source: Traced, lines: Lines, scope: Scope | None = None) -> list[Command]:
     """The commands of a script that start a server, in order."""
     plain, notes = without_prompts(source, lines)
-    commands = _Walker(plain, lines, scope or Scope(), 0, ()).walk()
+    commands = _Walker(plain, lines, scope or Scope(), _Around(Beside(lines))).walk()
     if commands:
         commands[0] = replace(commands[0], notes=(*notes, *commands[0].notes))
     return commands
@@ -66,9 +67,22 @@ def without_prompts(source: Traced, lines: Lines) -> tuple[Traced, list[Noted]]:
     return Traced("".join(chars), source.starts, source.begin, source.end, source.unknown), notes
 
 
+@dataclass(frozen=True)
+class _Around:
+    """What a script stands in: files beside the outermost one, how deep it is, words of the commands around it."""
+
+    beside: Beside
+    depth: int = 0
+    outer: tuple[Traced, ...] = ()
+
+    def inside(self, words: tuple[Traced, ...] = ()) -> _Around:
+        """The same one script deeper."""
+        return _Around(self.beside, self.depth + 1, (*self.outer, *words))
+
+
 class _Walker:
-    def __init__(self, source: Traced, lines: Lines, scope: Scope, depth: int, outer: tuple[Traced, ...]) -> None:
-        self.source, self.lines, self.depth, self.outer = source, lines, depth, outer
+    def __init__(self, source: Traced, lines: Lines, scope: Scope, around: _Around) -> None:
+        self.source, self.lines, self.around = source, lines, around
         self.lexer = Lexer(source)
         self.flow = Flow(source, scope)
         self.found: list[Command] = []
@@ -172,6 +186,9 @@ class _Walker:
     def _run(self, words: list[Traced]) -> None:
         if not words:
             return
+        if words[0].text in ("source", ".") and len(words) > 1:
+            self._take_in(words[1])
+            return
         if find_launch(words) is not None or image_arguments(words) is not None:
             self._start(words)
             return
@@ -192,8 +209,18 @@ class _Walker:
             message = f"the server is started in a loop (`{loop.keyword}`); what one pass of it would start is read"
             place = self.lines.place(begin, begin + len(loop.keyword))
             notes.append(note("HC009", message, "Write out each command to check them all.", place))
-        self.found.append(Command(tuple(words), self.scope.copy(), self.outer, tuple(notes)))
+        if any(unknown.code == "HC008" for word in words for unknown in word.unknown.values()):
+            notes += self.around.beside.unread
+        self.found.append(Command(tuple(words), self.scope.copy(), self.around.outer, tuple(notes)))
         self.is_open = True
+
+    def _take_in(self, named: Traced) -> None:
+        """`source FILE`: what the file sets holds from here on; its commands count too."""
+        with self.around.beside.open(named) as script:
+            if script is not None and self.around.depth < DEEPEST_SCRIPT:
+                inner = _Walker(script, self.lines, self.scope, self.around.inside())
+                self.found += inner.walk()
+                self.flow.scope = inner.scope
 
     def _continue(self, words: list[Traced]) -> None:
         """Flags where a command is expected: the line before should have ended with a backslash."""
@@ -220,14 +247,14 @@ class _Walker:
 
     def _nested(self, script: Traced, outer: tuple[Traced, ...]) -> None:
         """A script within the script: it sees what is exported."""
-        if self.depth < DEEPEST_SCRIPT and mentions_launch(script.text):
+        if self.around.depth < DEEPEST_SCRIPT and mentions_launch(script.text):
             seen = (
                 self.scope.values
                 if not outer
                 else {n: v for n, v in self.scope.values.items() if n in self.scope.exported}
             )
             inner = Scope(dict(seen), set(self.scope.exported), self.scope.budget)
-            self.found += _Walker(script, self.lines, inner, self.depth + 1, (*self.outer, *outer)).walk()
+            self.found += _Walker(script, self.lines, inner, self.around.inside(outer)).walk()
 
 
 def _assignment(token: Word | Array) -> tuple[str, bool, Word] | None:

@@ -18,7 +18,7 @@ FORMATS: tuple[str, ...] = get_args(Format)
 
 _SUFFIXES: dict[str, Format] = {
     ".json": "json", ".yaml": "yaml", ".yml": "yaml", ".toml": "toml", ".log": "log", ".sh": "shell", ".bash": "shell",
-    ".zsh": "shell", ".dockerfile": "dockerfile",
+    ".zsh": "shell", ".slurm": "shell", ".sbatch": "shell", ".dockerfile": "dockerfile",
 }  # fmt: skip
 _DOCKERFILE = re.compile(r"(?:Dockerfile|Containerfile)(?:\..+)?|.+\.Dockerfile")
 _LOG = re.compile(r"server_args=(?:ServerArgs\(|\{)")
