@@ -62,4 +62,4 @@ def slurm_bytes(text: str) -> int:
     match = _SLURM.fullmatch(text.strip()) if len(text) <= _LONGEST else None
     if match is None:
         raise LimitError("a number with K, M, G or T is expected, such as 512G (512 GiB)")
-    return int(match["number"]) * 1024 ** _POWERS.index((match["unit"] or "m").lower())
+    return int(Fraction(match["number"]) * 1024 ** _POWERS.index((match["unit"] or "m").lower()))

@@ -15,7 +15,9 @@ from .tree import Mapping, Node, Scalar, Sequence
 Substitute = Callable[[Traced], Traced]
 
 _KUBERNETES = re.compile(r"\$\$|\$\(([A-Za-z_][\w.-]*)\)", re.ASCII)
-_COMPOSE = re.compile(r"\$\$|\$\{([A-Za-z_]\w*)(?:(:?[-?+])([^{}]*))?\}|\$([A-Za-z_]\w*)|\$\{[^}]{0,200}\}", re.ASCII)
+_COMPOSE = re.compile(
+    r"\$\$|\$\{([A-Za-z_]\w*)(?:(:?[-?+])((?:[^{}]|\$\{[^{}]*\})*))?\}|\$([A-Za-z_]\w*)|\$\{[^}]{0,200}\}", re.ASCII
+)
 
 
 def words_of(node: Node | None, text: str, substitute: Substitute, *, split: bool) -> list[Traced]:
@@ -78,20 +80,32 @@ def _kubernetes(match: re.Match[str], part: Traced, known: Map[str, Traced]) -> 
     return Traced.hole(Unknown(match[0], "has no value among the variables of its container", part.begin, part.end))
 
 
-def compose_variables(source: Traced) -> Traced:
-    """Compose's interpolation: defaults are taken, variables without one stay unknown (they come from outside)."""
-    return _replaced(source, _COMPOSE, _compose)
+def compose_variables(known: Map[str, Traced]) -> Substitute:
+    """Compose's interpolation: values of the `.env` file, else defaults; what has neither comes from outside."""
+
+    def substitute(source: Traced) -> Traced:
+        return _replaced(source, _COMPOSE, lambda match, part: _compose(match, part, known))
+
+    return substitute
 
 
-def _compose(match: re.Match[str], part: Traced) -> Traced:
+def _compose(match: re.Match[str], part: Traced, known: Map[str, Traced]) -> Traced:
     if match[0] == "$$":
         return part.part(0, 1)
-    operator = match[2] or ""
-    if operator.endswith("-"):
-        return part.part(match.start(3) - match.start(), match.end(3) - match.start()).moved_to(part.begin, part.end)
+    operator, value = match[2] or "", known.get(match[1] or match[4] or "")
+    counts = value is not None and bool(value.text or not operator.startswith(":"))
     if operator.endswith("+"):
-        return Traced.at("", part.begin, part.end)
+        return _argument_of(match, part) if counts else Traced.at("", part.begin, part.end)
+    if value is not None and (counts or not operator):
+        return value.moved_to(part.begin, part.end)
+    if operator.endswith("-"):
+        return _replaced(_argument_of(match, part), _COMPOSE, lambda inner, text: _compose(inner, text, known))
     return Traced.hole(Unknown(match[0], "is set outside this file", part.begin, part.end))
+
+
+def _argument_of(match: re.Match[str], part: Traced) -> Traced:
+    """What stands behind the operator of `${NAME:-default}`."""
+    return part.part(match.start(3) - match.start(), match.end(3) - match.start()).moved_to(part.begin, part.end)
 
 
 def _replaced(source: Traced, pattern: re.Pattern[str], make: Callable[[re.Match[str], Traced], Traced]) -> Traced:

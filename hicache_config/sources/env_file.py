@@ -1,0 +1,54 @@
+"""Files of variables to their values: Compose's `.env` and `env_file`, systemd's `EnvironmentFile`.
+
+One `NAME=value` a line, `export` before it or not, quotes as in a shell, comments. Must not import anything above this
+floor.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from .text import Builder, Traced
+
+#: Variables of one file; more are no settings.
+MOST = 2_000
+
+_LINE = re.compile(r"^[ \t]*(?:export[ \t]+)?([A-Za-z_][\w.]*)[ \t]*=[ \t]*", re.MULTILINE | re.ASCII)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+
+
+def read_env_file(text: str, base: int, substitute: Callable[[Traced, dict[str, Traced]], Traced]) -> dict[str, Traced]:
+    """The variables of a file; offsets in it count from `base`. A later line of a name wins.
+
+    `substitute` puts in what `$NAME` stands for in a value without single quotes, given the variables so far.
+    """
+    source = Traced.of(text, base)
+    found: dict[str, Traced] = {}
+    here = 0
+    while len(found) < MOST and (line := _LINE.search(text, here)) is not None:
+        value, here, is_literal = _value(source, line.end())
+        found[line[1]] = value if is_literal else substitute(value, found)
+    return found
+
+
+def _value(source: Traced, start: int) -> tuple[Traced, int, bool]:
+    """A value, where it ends, and whether it stands in single quotes."""
+    text = source.text
+    quote = text[start : start + 1]
+    if quote not in ("'", '"'):
+        stop = text.find("\n", start)
+        stop = len(text) if stop < 0 else stop
+        comment = re.compile(r"(?:^|[ \t]+)#").search(text, start, stop)
+        plain = source.part(start, comment.start() if comment is not None else stop)
+        return plain.part(0, len(plain.text.rstrip())), stop, False
+    out = Builder(source.offset(start))
+    here = start + 1
+    while here < len(text) and text[here] != quote:
+        if text[here] == "\\" and quote == '"' and here + 1 < len(text):
+            here += 1
+            out.add(_ESCAPES.get(text[here], text[here]), source.offset(here))
+        else:
+            out.add_from(source, here)
+        here += 1
+    return out.done(source.end_at(min(here + 1, len(text)))), here + 1, quote == "'"
