@@ -100,12 +100,12 @@ class ConfigFile:
                 self.notes.append(note("HC020", message, help, place, argument=entry.key))
                 continue
             if isinstance(_value(entry.value, opened.text), bool) and merger.is_switch(entry.key, self.release):
-                yield from (word.shifted(opened.base) for word in self._of_entry(entry, opened.text))
+                yield from (opened.located(word) for word in self._of_entry(entry, opened.text))
                 continue
             beside = [Given(entry.key, None, place=place)]
             self.notes += merger.broken_values([entry], beside, opened.text, self.release)
             for word in self._of_entry(entry, opened.text):
-                yield word.shifted(opened.base)
+                yield opened.located(word)
         return None
 
     def _of_entry(self, entry: Entry, text: str) -> Iterator[Traced]:

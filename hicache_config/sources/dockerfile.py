@@ -101,10 +101,4 @@ def _form(rest: Traced) -> list[Traced] | Traced:
     if not isinstance(node, Sequence):
         return rest
     plain = Traced(joined, rest.starts, rest.begin, rest.end)
-    return [_located(item.traced(joined), plain) for item in node.items if isinstance(item, Scalar)]
-
-
-def _located(inner: Traced, source: Traced) -> Traced:
-    """A text of a text, with the offsets of the document."""
-    starts = [source.offset(start) for start in inner.starts]
-    return Traced(inner.text, starts, source.offset(inner.begin), source.end_at(inner.end))
+    return [plain.located(item.traced(joined)) for item in node.items if isinstance(item, Scalar)]

@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from .files import Unreadable, load
 from .notes import shortened
-from .text import HOLE, Lines
+from .text import HOLE, InnerLines, Lines, Traced
 
 LARGEST = 2**20
 MOST_FILES = 50
@@ -26,24 +26,36 @@ class NotOpened(Exception):  # noqa: N818 (what a reader notes at the name's pla
 
 @dataclass(frozen=True)
 class Opened:
-    """Another file that was read. `base` is what its offsets count from in the document that names it."""
+    """Another file that was read. `base` is what its offsets count from in the document that names it.
+
+    `within` is the text of a file that stands in the document itself.
+    """
 
     path: Path
     lines: Lines
-    base: int
+    base: int = 0
+    within: Traced | None = None
 
     @property
     def text(self) -> str:
         """What is in it."""
         return self.lines.text
 
+    def located(self, inner: Traced) -> Traced:
+        """A text that was read from the file, with the offsets that it has in the document."""
+        return inner.shifted(self.base) if self.within is None else self.within.located(inner)
+
 
 @dataclass
 class Folder:
-    """Where a source lies. `is_free`: any file of this machine may be named."""
+    """Where a source lies. `is_free`: any file of this machine may be named.
+
+    `mounted` are files that the source itself holds, by their names without folders: a ConfigMap's.
+    """
 
     here: Path
     is_free: bool = False
+    mounted: dict[str, Traced] = field(default_factory=dict)
     _opened: dict[Path, Opened] = field(default_factory=dict)
 
     @classmethod
@@ -55,6 +67,9 @@ class Folder:
         """The file of a name in a document, or in the folder `beside` of another file. Raises NotOpened."""
         if not name or HOLE in name or "\0" in name:
             raise NotOpened("is no name of a file that is known")
+        held = self.mounted.get(PurePath(name).name)
+        if held is not None:
+            return Opened(Path(name), InnerLines(held, lines), within=held)
         path = Path(os.path.normpath((self.here if beside is None else beside) / name))
         try:
             real = path.resolve(strict=True)

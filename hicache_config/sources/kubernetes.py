@@ -7,11 +7,12 @@ any list of patches that add to `args` is one. Must not import anything above th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from collections.abc import Mapping as Map
 from dataclasses import dataclass, replace
 
-from .container import Surroundings, engines_of_words, limit_of
+from .config_map import ConfigMaps
+from .container import Surroundings, engines_of_script, engines_of_words, limit_of
 from .document import Engine
 from .limits import kubernetes_bytes
 from .manifest import Substitute, kubernetes_variables, scalar_at, split_words, variables, words_of
@@ -35,6 +36,18 @@ class KubernetesReader:
 
     def __init__(self, text: str, lines: Lines, release: str) -> None:
         self.text, self.lines, self.release = text, lines, release
+        self.maps = ConfigMaps((), text)
+
+    def read_all(self, trees: Iterable[Node]) -> Iterator[Found]:
+        """The servers of all documents of a file, those that only a ConfigMap's scripts start included."""
+        self.maps = ConfigMaps(trees, self.text)
+        if self.lines.folder is not None:
+            self.lines.folder.mounted |= self.maps.files
+        for tree in trees:
+            yield from self.read(tree)
+        for name, script in self.maps.left():
+            for engine in engines_of_script(script, self.lines, self.release):
+                yield Found(name, engine)
 
     def read(self, node: Node, name: str | None = None) -> Iterator[Found]:
         """The servers within a node; `name` is that of the object around it."""
@@ -68,13 +81,16 @@ class KubernetesReader:
             for part in (command, args)
             for word in words_of(part, self.text, substitute, split=isinstance(part, Scalar))
         ]
-        yield from engines_of_words(words, self.lines, self.release, around)
+        engines = engines_of_words(words, self.lines, self.release, around)
+        yield from engines
+        for script in () if engines else self.maps.scripts_of(words):
+            yield from engines_of_script(script, self.lines, self.release, around)
 
     def _around(self, node: Mapping) -> tuple[Surroundings, Substitute]:
         """The variables and the limit beside a command."""
-        given: dict[str, Traced] = {}
+        given = self.maps.variables(node.get("envFrom"))
         for key in ("env", "environment", "extraEnv", "extraEnvVars"):
-            given |= variables(node.get(key), self.text, kubernetes_variables(given))
+            given |= variables(node.get(key), self.text, kubernetes_variables(given), self.maps.variable)
         limit = scalar_at(node, "resources", "limits", "memory") or scalar_at(node, "memory")
         found = limit_of(limit.traced(self.text), self.lines, kubernetes_bytes) if limit is not None else Surroundings()
         return replace(found, environment=given), kubernetes_variables(given)

@@ -123,10 +123,13 @@ def _replaced(source: Traced, pattern: re.Pattern[str], make: Callable[[re.Match
     return out.done(source.end)
 
 
-def variables(node: Node | None, text: str, substitute: Substitute) -> dict[str, Traced]:
+def variables(
+    node: Node | None, text: str, substitute: Substitute, refer: Callable[[Node | None], Traced | None] | None = None
+) -> dict[str, Traced]:
     """Variables of a container: a mapping, a list of `NAME=value`, or a list of `{name, value}`.
 
-    A Kubernetes variable that comes from elsewhere (`valueFrom`) has a value that is not known.
+    A Kubernetes variable that comes from elsewhere (`valueFrom`) has the value that `refer` gives, else one that is not
+    known.
     """
     found: dict[str, Traced] = {}
     if isinstance(node, Mapping):
@@ -141,9 +144,9 @@ def variables(node: Node | None, text: str, substitute: Substitute) -> dict[str,
             elif isinstance(item, Mapping):
                 name_node = item.get("name")
                 if isinstance(name_node, Scalar) and isinstance(name_node.value, str):
-                    found[name_node.value] = _value(
-                        item.get("value") or item.get("valueFrom"), text, substitute, name_node.value
-                    )
+                    name, origin = name_node.value, item.get("valueFrom")
+                    referred = refer(origin) if refer is not None else None
+                    found[name] = referred or _value(item.get("value") or origin, text, substitute, name)
     return found
 
 

@@ -190,6 +190,15 @@ class Traced:
         unknown = {index: replace(each, start=begin, end=end) for index, each in self.unknown.items()}
         return Traced(self.text, [begin] * len(self.text), begin, end, unknown)
 
+    def located(self, inner: Traced) -> Traced:
+        """A text that was read from this one's characters, with the offsets of the document."""
+        starts = [self.offset(start) for start in inner.starts]
+        unknown = {
+            index: replace(each, start=self.offset(each.start), end=self.end_at(each.end))
+            for index, each in inner.unknown.items()
+        }
+        return Traced(inner.text, starts, self.offset(inner.begin), self.end_at(inner.end), unknown)
+
     def shifted(self, by: int) -> Traced:
         """The same text with other offsets: one of another file, in a document that took it in."""
         if not by:
@@ -250,3 +259,15 @@ class Builder:
     def done(self, end: int) -> Traced:
         """The text; `end` is where it ends in the document."""
         return Traced("".join(self._chars), self._starts, self.begin, end, self._unknown)
+
+
+class InnerLines(Lines):
+    """Turns offsets of a text that stands within a document (a file in a ConfigMap) into places of the document."""
+
+    def __init__(self, inner: Traced, outer: Lines) -> None:
+        super().__init__(inner.text, outer.file, outer.folder)
+        self._inner, self._outer = inner, outer
+
+    def place(self, start: int, end: int) -> Place:
+        """The place in the document."""
+        return self._outer.place(self._inner.offset(start), self._inner.end_at(end))

@@ -37,4 +37,4 @@ def read_manifest(trees: Sequence[Node], content: Content, notes: Sequence[Noted
     from ..kubernetes import KubernetesReader
 
     reader = KubernetesReader(text, lines, release)
-    return "kubernetes", named([(found.name, found.engine) for tree in trees for found in reader.read(tree)]), notes
+    return "kubernetes", named([(found.name, found.engine) for found in reader.read_all(trees)]), notes
