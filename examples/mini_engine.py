@@ -151,6 +151,8 @@ def main() -> int:
         plan = run(options)
     except ConfigurationError as error:
         say(f"rank {os.environ['RANK']}: {error}", sys.stderr)
+        if all(finding.code != "HC411" for finding in error.findings):
+            dist.barrier()  # all ranks are there and say so, before torchrun sees one end and ends the others
         return 1
     finally:
         dist.destroy_process_group()
