@@ -33,12 +33,15 @@ def _entries(source: str) -> Iterator[str]:
 
 
 def release_of(wheel: Path) -> tuple[int, ...]:
-    """The version in a wheel's file name."""
-    return tuple(int(part) for part in wheel.name.split("-")[1].split("."))
+    """The release in a wheel's file name; a `.postN` counts as its release."""
+    version = wheel.name.split("-")[1].partition(".post")[0]
+    return tuple(int(part) for part in version.split("."))
 
 
 def main(table: Path, wheels: list[Path]) -> None:
-    found = {release_of(wheel): classes_of(wheel) for wheel in wheels}
+    found: dict[tuple[int, ...], set[str]] = {}
+    for wheel in wheels:
+        found.setdefault(release_of(wheel), set()).update(classes_of(wheel))
     content = json.loads(table.read_text(encoding="utf-8"))
     since: dict[str, list[str]] = {}
     for name in content["classes"]:
