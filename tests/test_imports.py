@@ -62,7 +62,7 @@ READERS = {
     "toml": {"arguments_file", "formats.toml", "json_tree", "toml_tree", "tree"},
     "log": {"allocations", "arguments_file", "formats.log", "json_tree", "log", "python_repr", "tree"},
 }
-EVERY = {"document", "files", "formats", "formats.content", "launch", "notes", "read", "sniff", "text"}
+EVERY = {"document", "files", "folder", "formats", "formats.content", "launch", "notes", "read", "sniff", "text"}
 
 
 @pytest.mark.parametrize("form", READERS)

@@ -19,7 +19,7 @@ from ..core.findings import Finding
 from ..reports.report import Placed
 from ..sources.document import Document
 
-_WITH_COMMENTS = frozenset({"yaml", "toml", "shell", "dockerfile", "kubernetes", "compose"})
+_WITH_COMMENTS = frozenset({"yaml", "toml", "shell", "dockerfile", "kubernetes", "compose", "systemd", "python"})
 _COMMENT = re.compile(
     r"#[ \t]*hicache:[ \t]*(?P<verb>ignore-file|ignore)\b[ \t]*"
     r"(?P<codes>HC[0-9]{1,3}(?:[ \t]*,[ \t]*HC[0-9]{1,3})*)?[ \t]*(?P<reason>.*)"

@@ -13,9 +13,14 @@ if TYPE_CHECKING:
     from ..sources.document import Document
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-FORMATS = ("json", "yaml", "toml", "command", "shell", "dockerfile", "kubernetes", "compose", "log", "server-info")
+FORMATS = (
+    "json", "yaml", "toml", "command", "shell", "dockerfile", "kubernetes", "compose", "systemd", "python", "markdown",
+    "log", "server-info",
+)  # fmt: skip
 _LAUNCH = "hicache_config.launch"
 _COUNT = re.compile(r"[0-9]{1,19}")
+#: No machine has less; a number below was meant in a larger unit.
+_LEAST_MEMORY = 10**6
 _CODE = re.compile(r"HC[0-9]{0,3}")
 
 
@@ -41,7 +46,7 @@ def launch_words(ctx: click.Context) -> list[str] | None:
 
 def _named_numbers(_ctx: click.Context, _param: click.Parameter, values: Sequence[str]) -> dict[str, int]:
     numbers: dict[str, int] = {}
-    for pair in (piece for value in values for piece in value.split(",") if piece):
+    for pair in (piece.strip() for value in values for piece in value.split(",") if piece.strip()):
         name, sign, text = pair.partition("=")
         if not sign or not name or not _COUNT.fullmatch(text) or not 0 < int(text) < 2**63:
             raise click.BadParameter(f"{pair!r} is not of the form kv=2000000 (a pool and its device slots per rank)")
@@ -63,17 +68,35 @@ def _amount(_ctx: click.Context, _param: click.Parameter, value: str | None) -> 
     from ..core.units import AmountError, parse_bytes
 
     try:
-        return None if value is None else parse_bytes(value)
+        amount = None if value is None else parse_bytes(value)
     except AmountError as error:
         raise click.BadParameter(str(error)) from None
+    if amount is not None and 0 < amount < _LEAST_MEMORY:
+        raise click.BadParameter(f"{value!r} is {amount:,} bytes; write the unit, such as 1500GB or 1400GiB")
+    return amount
+
+
+def _gpu(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    from ..geometry.gpu import Gpu
+    from ..geometry.model import RefusedError
+
+    try:
+        return Gpu.of(value).name
+    except RefusedError as refusal:
+        raise click.BadParameter(f"{value!r} is no GPU that is known. {refusal.finding.help}") from None
 
 
 def _codes(_ctx: click.Context, _param: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
-    codes = tuple(code.strip().upper() for value in values for code in value.split(",") if code.strip())
+    codes = tuple(code.strip() for value in values for code in value.split(",") if code.strip())
+    if not codes:
+        return ()
+    from ..rules.registry import all_rules
+
+    known = [rule.code for rule in all_rules()]
     for code in codes:
-        if not _CODE.fullmatch(code):
+        if not _CODE.fullmatch(code.upper()) or not any(each.startswith(code.upper()) for each in known):
             raise click.BadParameter(f"{code!r} is no code of a rule; write one such as HC120, or HC1 for all of 1xx")
-    return codes
+    return tuple(code.upper() for code in codes)
 
 
 _SHARED = (
@@ -97,7 +120,12 @@ _SHARED = (
         help="Device slots per rank, by pool.",
     ),
     click.option(
-        "--gpu", metavar="sm90|sm100|…", default="sm90", show_default=True, help="GPU that decides SGLang's defaults."
+        "--gpu",
+        metavar="sm90|sm100|…",
+        default="sm90",
+        show_default=True,
+        callback=_gpu,
+        help="GPU that decides SGLang's defaults.",
     ),
     click.option(
         "--host-memory",

@@ -17,6 +17,7 @@ from .launch import Launch, are_arguments, find_launch, image_arguments, inner_s
 from .limits import LimitError, docker_bytes, slurm_bytes
 from .notes import not_known, note, shortened
 from .shell import Command, read_script
+from .shell_document import read_document
 from .shell_values import MOST_WORDS, Scope, Value
 from .text import Lines, Traced
 
@@ -44,7 +45,11 @@ def engines_of_script(script: Traced, lines: Lines, release: str, around: Surrou
     """The servers that a script starts."""
     around = around or Surroundings()
     scope = Scope({name: Value((value,)) for name, value in around.environment.items()}, set(around.environment))
-    return [_of_command(command, lines, release, around) for command in read_script(script, lines, scope)]
+    return [
+        engine
+        for command in read_script(script, lines, scope)
+        for engine in _of_command(command, lines, release, around)
+    ]
 
 
 def engines_of_words(
@@ -77,7 +82,9 @@ def _shell_scripts(words: Sequence[Traced]) -> list[Traced]:
     return []
 
 
-def _of_command(command: Command, lines: Lines, release: str, around: Surroundings) -> Engine:
+def _of_command(command: Command, lines: Lines, release: str, around: Surroundings) -> list[Engine]:
+    if command.document is not None:
+        return read_document(command.document, command.scope, lines, release)
     exported = {
         name: command.scope.values[name].words[0]
         for name in sorted(command.scope.exported)
@@ -94,8 +101,8 @@ def _of_command(command: Command, lines: Lines, release: str, around: Surroundin
     )
     launch = find_launch(command.words) or image_arguments(command.words)
     if launch is None:  # read_script only gives commands that start a server
-        return Engine(notes=surroundings.notes)
-    return engine_of_launch(launch, lines, release, surroundings)
+        return [Engine(notes=surroundings.notes)]
+    return [engine_of_launch(launch, lines, release, surroundings)]
 
 
 def engine_of_launch(launch: Launch, lines: Lines, release: str, around: Surroundings | None = None) -> Engine:

@@ -19,7 +19,20 @@ from .text import Lines, NotTextError, decode, unify_lines
 LARGEST = 16 * 2**20
 MOST_FILES = 10_000
 _LOG_MARK = b"server_args="
-_READ_IN_FOLDERS = (".json", ".yaml", ".yml", ".toml", ".sh", ".bash", ".slurm", ".sbatch", ".log", ".txt")
+_READ_IN_FOLDERS = (
+    ".json",
+    ".yaml",
+    ".yml",
+    ".toml",
+    ".sh",
+    ".bash",
+    ".slurm",
+    ".sbatch",
+    ".service",
+    ".container",
+    ".log",
+    ".txt",
+)
 
 
 class Unreadable(Exception):  # noqa: N818 (a finding, not an error of the program)

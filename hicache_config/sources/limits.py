@@ -52,6 +52,8 @@ def systemd_bytes(text: str) -> int:
     if text.strip() == "infinity":
         return 0
     match = _SYSTEMD.fullmatch(text.strip()) if len(text) <= _LONGEST else None
+    if text.strip().endswith("%"):
+        raise LimitError("how much memory the machine has is not known here; an amount is, such as 512G (512 GiB)")
     if match is None:
         raise LimitError("a number with K, M, G or T is expected, such as 512G (512 GiB), or infinity")
     return int(Fraction(match["number"]) * 1024 ** _POWERS.index((match["unit"] or "b").lower()))

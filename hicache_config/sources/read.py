@@ -28,6 +28,9 @@ LONGEST = {
     "shell": 300_000,
     "command": 300_000,
     "dockerfile": 300_000,
+    "systemd": 300_000,
+    "python": 300_000,
+    "markdown": 200_000,
 }
 
 

@@ -12,6 +12,7 @@ from .document import Noted
 from .launch import are_arguments, find_launch, image_arguments, inner_scripts, mentions_launch
 from .notes import note, shortened
 from .shell_beside import Beside
+from .shell_document import form_of
 from .shell_flow import Flow, Simple
 from .shell_lex import Array, HereDocument, Lexer, Literal, Word
 from .shell_values import MOST_WORDS, Scope, Value, expand, expand_to_one
@@ -32,12 +33,16 @@ _SECOND_PROMPT = re.compile(r"(?<=\\\n)[ \t]*>[ \t]?(?=[ \t]*[-\u2010-\u2015\u22
 
 @dataclass(frozen=True)
 class Command:
-    """A command that starts a server: its words, the words of commands around it, and the variables at that point."""
+    """A command that starts a server: its words, the words of commands around it, and the variables at that point.
+
+    Or a `document` in another format that the script holds (a manifest for kubectl, a unit).
+    """
 
     words: tuple[Traced, ...]
     scope: Scope
     outer: tuple[Traced, ...] = ()
     notes: tuple[Noted, ...] = ()
+    document: HereDocument | None = None
 
 
 def read_script(source: Traced, lines: Lines, scope: Scope | None = None) -> list[Command]:
@@ -96,7 +101,7 @@ class _Walker:
                 break
             self._loop_variables()
             if isinstance(command, HereDocument):
-                self._nested(command.text, ())
+                self._document(command)
             else:
                 self._command(command)
         return self.found
@@ -229,8 +234,10 @@ class _Walker:
         broken = next((at for at in self.lexer.broken_ends if end <= self.source.offset(at) < words[0].begin), None)
         if broken is not None:
             begin = self.source.offset(broken)
+            behind = self.lexer.text[broken:].lstrip("\\ \t")[:1]
+            what = "a comment stands" if behind == "#" else "blanks stand"
             message, place = (
-                "blanks stand behind the backslash, so the command ends in this line",
+                f"{what} behind the backslash, so the command ends in this line",
                 self.lines.place(begin, begin + 1),
             )
         else:
@@ -244,6 +251,13 @@ class _Walker:
         self.found[-1] = replace(
             last, words=(*last.words, *words), notes=(*last.notes, note("HC011", message, help, place))
         )
+
+    def _document(self, document: HereDocument) -> None:
+        """A here-document: a script, or a file in another format."""
+        if form_of(document) is None:
+            self._nested(document.text, ())
+        else:
+            self.found.append(Command((), self.scope.copy(), document=document))
 
     def _nested(self, script: Traced, outer: tuple[Traced, ...]) -> None:
         """A script within the script: it sees what is exported."""

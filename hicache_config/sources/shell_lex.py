@@ -21,7 +21,7 @@ _OPERATOR = re.compile(r";;&|;;|;&|&&|\|\||\|&|[;&|()\n]")
 _REDIRECT = re.compile(r"(?:\d*|&)(?:<<<|<<-?|>>|>\||<&|>&|<>|[<>])(?!\()")
 _EXPANSION = re.compile(r":?[-=?+]")
 _INDEX = re.compile(r"\[([^\]\n]{0,80})\]")
-_BROKEN_END = re.compile(r"\\[ \t]+(?=\n|$)")
+_BROKEN_END = re.compile(r"\\[ \t]+(?=\n|$|#)")
 _ENDS_WORD = frozenset(" \t\n;&|()<>")
 
 
@@ -95,9 +95,10 @@ class Operator:
 
 @dataclass(frozen=True)
 class HereDocument:
-    """The lines of a here-document."""
+    """The lines of a here-document; `is_literal` where its label is quoted, so that nothing in it is expanded."""
 
     text: Traced
+    is_literal: bool = False
 
 
 Token: TypeAlias = "Word | Array | Operator | HereDocument"
@@ -110,7 +111,7 @@ class Lexer:
         self.source, self.text = source, source.text
         self.here = 0
         self.broken_ends: list[int] = []
-        self._waiting: list[tuple[str, bool]] = []
+        self._waiting: list[tuple[str, bool, bool]] = []
 
     def tokens(self) -> list[Token]:
         """All tokens of the script."""
@@ -166,17 +167,18 @@ class Lexer:
         target = self._word() if self.here < len(self.text) and self.text[self.here] not in "\n;|()" else None
         if operator in ("<<", "<<-") and target is not None:
             label = "".join(piece.text.text for piece in target.pieces if isinstance(piece, Literal))
-            self._waiting.append((label, operator == "<<-"))
+            quoted = any(isinstance(piece, Literal) and piece.quoted for piece in target.pieces)
+            self._waiting.append((label, operator == "<<-", quoted))
 
     def _here_documents(self) -> list[Token]:
         out: list[Token] = []
-        for label, tabs in self._waiting:
+        for label, tabs, quoted in self._waiting:
             start = self.here
             blanks = r"\t*" if tabs else ""
             end = re.compile(rf"^{blanks}{re.escape(label)}$", re.MULTILINE)
             match = end.search(self.text, start)
             stop = match.start() if match is not None else len(self.text)
-            out.append(HereDocument(self.source.part(start, stop)))
+            out.append(HereDocument(self.source.part(start, stop), quoted))
             self.here = min(match.end() + 1, len(self.text)) if match is not None else stop
         self._waiting = []
         return out

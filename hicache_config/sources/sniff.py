@@ -12,13 +12,33 @@ from typing import Literal, get_args
 from .launch import mentions_launch
 
 Format = Literal[
-    "json", "yaml", "toml", "command", "shell", "dockerfile", "kubernetes", "compose", "log", "server-info"
+    "json",
+    "yaml",
+    "toml",
+    "command",
+    "shell",
+    "dockerfile",
+    "kubernetes",
+    "compose",
+    "systemd",
+    "python",
+    "markdown",
+    "log",
+    "server-info",
 ]
 FORMATS: tuple[str, ...] = get_args(Format)
 
 _SUFFIXES: dict[str, Format] = {
     ".json": "json", ".yaml": "yaml", ".yml": "yaml", ".toml": "toml", ".log": "log", ".sh": "shell", ".bash": "shell",
-    ".zsh": "shell", ".slurm": "shell", ".sbatch": "shell", ".dockerfile": "dockerfile",
+    ".zsh": "shell", ".slurm": "shell", ".sbatch": "shell", ".dockerfile": "dockerfile", ".py": "python",
+    ".md": "markdown", ".mdx": "markdown", ".markdown": "markdown",
+    ".service": "systemd", ".container": "systemd",
+}  # fmt: skip
+#: Names that blocks of code in Markdown have, where the block's format can be told from it.
+BLOCKS: dict[str, Format] = {
+    **dict.fromkeys(("bash", "sh", "shell", "zsh", "console", "shell-session", "shellscript", "cmd"), "shell"),
+    **dict.fromkeys(("yaml", "yml"), "yaml"), **dict.fromkeys(("py", "python", "python3"), "python"),
+    **dict.fromkeys(("dockerfile", "docker"), "dockerfile"), "json": "json", "toml": "toml",
 }  # fmt: skip
 _DOCKERFILE = re.compile(r"(?:Dockerfile|Containerfile)(?:\..+)?|.+\.Dockerfile")
 _LOG = re.compile(r"server_args=(?:ServerArgs\(|\{)")
@@ -29,6 +49,10 @@ _TOML_TEXT = re.compile(
 )
 _YAML_KEY = re.compile(
     r"\A(?:\s*#[^\n]*\n|\s*\n|---[^\n]*\n|%[^\n]*\n)*\s*(?:-\s+)?[\"']?[\w./-]+[\"']?\s*:(?:\s|$)", re.MULTILINE
+)
+_UNIT = re.compile(r"^[ \t]*\[(?:Service|Container)\][ \t]*$", re.MULTILINE)
+_PYTHON_TEXT = re.compile(
+    r"\A(?:\s*#[^\n]*\n|\s*\n)*(?:import [\w.]+(?:, ?[\w.]+| as \w+)*[ \t]*$|from [\w.]+ import )", re.MULTILINE
 )
 _FLAGS_ONLY = re.compile(r"\A\s*--[a-z]")
 #: As much of a text is looked at.
@@ -57,8 +81,12 @@ def _by_content(head: str) -> Format:
         return "json"
     if start.startswith("#!") and "sh" in start[:40]:
         return "shell"
+    if (start.startswith("#!") and "python" in start[:60]) or _PYTHON_TEXT.match(head):
+        return "python"
     if _DOCKERFILE_TEXT.match(head):
         return "dockerfile"
+    if "Exec" in head and _UNIT.search(head):
+        return "systemd"
     if _YAML_KEY.match(head):
         return "yaml"
     if mentions_launch(head):

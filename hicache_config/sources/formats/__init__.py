@@ -13,7 +13,8 @@ from .content import Content, Result
 #: The module of each format, beside this one.
 READERS = {
     "json": "json", "server-info": "json", "yaml": "yaml", "kubernetes": "yaml", "compose": "yaml", "toml": "toml",
-    "command": "command", "shell": "shell", "dockerfile": "dockerfile", "log": "log",
+    "command": "command", "shell": "shell", "dockerfile": "dockerfile", "log": "log", "systemd": "systemd",
+    "python": "python", "markdown": "markdown",
 }  # fmt: skip
 
 
