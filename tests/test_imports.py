@@ -58,9 +58,9 @@ def test_names_of_the_package_are_there_and_no_others() -> None:
 
 #: What a source loads of the readers, beyond what every source needs.
 READERS = {
-    "json": {"arguments_file", "formats.json", "json_tree", "tree"},
-    "toml": {"arguments_file", "formats.toml", "json_tree", "toml_tree", "tree"},
-    "log": {"allocations", "arguments_file", "formats.log", "json_tree", "log", "python_repr", "tree"},
+    "json": {"arguments_file", "formats.json", "json_tree", "nested", "tree"},
+    "toml": {"arguments_file", "formats.toml", "json_tree", "nested", "toml_tree", "tree"},
+    "log": {"allocations", "arguments_file", "formats.log", "json_tree", "log", "nested", "python_repr", "tree"},
 }
 EVERY = {"document", "files", "folder", "formats", "formats.content", "launch", "notes", "read", "sniff", "text"}
 

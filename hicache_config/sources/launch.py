@@ -57,6 +57,11 @@ _ONLY_NAMED = frozenset(
         "[[",
     }
 )
+_RUNNERS = frozenset(
+    {"bash", "sh", "zsh", "dash", "ash", "eval", "exec", "ssh", "srun", "sudo", "env", "nohup", "setsid", "timeout",
+     "tmux", "screen", "docker", "podman", "nerdctl", "kubectl", "mpirun", "parallel", "numactl", "xargs", "su", "pdsh",
+     "systemd-run"}
+)  # fmt: skip
 _CONTAINER_RUNNERS = frozenset({"docker", "podman", "nerdctl"})
 _SCRIPT = re.compile(
     r"\bsglang\s+serve\s|\b(?:sglang|sglang_router)\.launch_server\b|\bdynamo\.sglang\b|sglang/launch_server\.py\b"
@@ -121,6 +126,12 @@ def inner_scripts(words: Sequence[Traced]) -> list[Traced]:
     if first.rpartition("/")[2] in _ONLY_NAMED:
         return []
     return [word for word in words if mentions_launch(word.text) and len(word.text.split()) > 1]
+
+
+def is_runner(words: Sequence[Traced]) -> bool:
+    """Whether a command is known to run the script that it is handed."""
+    programs = (word.text.rpartition("/")[2] for word in words if not _ENVIRONMENT.match(word.text))
+    return next(programs, "") in _RUNNERS
 
 
 def mentions_launch(text: str) -> bool:

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, replace
 
 from .document import Noted
-from .launch import are_arguments, find_launch, image_arguments, inner_scripts, mentions_launch
+from .launch import are_arguments, find_launch, image_arguments, inner_scripts, is_runner, mentions_launch
 from .notes import note, shortened
 from .shell_beside import Beside
 from .shell_document import form_of
@@ -48,10 +48,23 @@ class Command:
 def read_script(source: Traced, lines: Lines, scope: Scope | None = None) -> list[Command]:
     """The commands of a script that start a server, in order."""
     plain, notes = without_prompts(source, lines)
-    commands = _Walker(plain, lines, scope or Scope(), _Around(Beside(lines))).walk()
+    commands = _without_shown(_Walker(plain, lines, scope or Scope(), _Around(Beside(lines))).walk())
     if commands:
         commands[0] = replace(commands[0], notes=(*notes, *commands[0].notes))
     return commands
+
+
+def _without_shown(commands: list[Command]) -> list[Command]:
+    """The commands without those that a program which runs none is handed, where another one is handed the same.
+
+    `log_command "$CMD"` and then `bash -c "$CMD"` start one server.
+    """
+    texts = [tuple(word.text for word in command.words) for command in commands]
+    return [
+        command
+        for command, text in zip(commands, texts, strict=True)
+        if not command.outer or texts.count(text) == 1 or is_runner(command.outer)
+    ]
 
 
 def without_prompts(source: Traced, lines: Lines) -> tuple[Traced, list[Noted]]:

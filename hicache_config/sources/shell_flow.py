@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from .shell_lex import Array, HereDocument, Operator, Token, Word
 from .shell_values import MOST_WORDS, Scope, Value
-from .text import Traced, Unknown
+from .text import Builder, Traced, Unknown
 
 Simple: TypeAlias = "list[Word | Array]"
 
@@ -22,6 +22,7 @@ DEEPEST = 50
 
 _OPENING = {"if": "if", "case": "case", "while": "loop", "until": "loop", "for": "loop", "select": "loop"}
 _CLOSING = frozenset({"fi", "esac", "done"})
+_OF_ARGUMENTS = re.compile(r"\$#|\$\{#\}|\$@|\$\*|\bgetopts\b")
 _PASSED = frozenset({"then", "do", "{", "}", "!", "time", "elif", "else"})
 
 
@@ -131,10 +132,19 @@ class Flow:
         if not self.frames:
             return
         frame = self.frames.pop()
+        if frame.kind == "loop" and self._reads_arguments(frame):
+            # The script is called without arguments, as $1 is taken for unset: its own values hold.
+            self.scope = Scope(frame.before.values, self.scope.exported, self.scope.budget)
+            return
         arms = [*frame.arms, self.scope]
         if not frame.has_else:
             arms.append(frame.before)
         self.scope = self._merged(frame, arms)
+
+    def _reads_arguments(self, frame: Frame) -> bool:
+        """Whether a loop goes over the words that the script is called with."""
+        head = re.split(r"\bdo\b", self.source.text[frame.begin : frame.begin + 200], maxsplit=1)[0]
+        return _OF_ARGUMENTS.search(head) is not None
 
     def _merged(self, frame: Frame, arms: Sequence[Scope]) -> Scope:
         out = Scope({}, set().union(*(arm.exported for arm in arms)), self.scope.budget)
@@ -156,7 +166,14 @@ class Flow:
         unknown = Unknown(f"${name}", depends, begin, end, "HC009")
         arrays = [value for value in values if value is not None and value.is_array]
         if not arrays:
-            return Value((Traced.hole(unknown),))
+            part = _common_text([value.words for value in values if value is not None])
+            if part is None or None in values:
+                return Value((Traced.hole(unknown),))
+            rest = Builder(part.begin)
+            rest.add_all(part)
+            rest.add(" ", begin)
+            rest.add_hole(replace(unknown, shown=f"a part of {name}"))
+            return Value((rest.done(part.end),))
         common = _common_start([value.words if value is not None else () for value in values])
         return Value((*common, Traced.hole(replace(unknown, shown=f"a part of {name}"))), is_array=True)
 
@@ -170,6 +187,20 @@ def _bare(token: Word | Array) -> str | None:
 
 def _is_test(command: Simple) -> bool:
     return bool(command) and _bare(command[0]) in ("[", "[[", "test")
+
+
+def _common_text(texts: Sequence[Sequence[Traced]]) -> Traced | None:
+    """The shortest of several texts where the others go on behind it with more words (`CMD="$CMD --flag"`)."""
+    if any(len(words) != 1 for words in texts):
+        return None
+    shortest = min((words[0] for words in texts), key=lambda text: len(text.text))
+    length = len(shortest.text)
+    for (text,) in texts:
+        goes_on = text.text[length : length + 1] in ("", " ", "\t", "\n") or shortest.text[-1:].isspace()
+        holes = {at: hole for at, hole in text.unknown.items() if at < length}
+        if not goes_on or text.text[:length] != shortest.text or holes != shortest.unknown:
+            return None
+    return shortest if len(shortest.text.split()) > 1 else None
 
 
 def _common_start(lists: Sequence[Sequence[Traced]]) -> tuple[Traced, ...]:

@@ -66,8 +66,8 @@ def sniff(name: str, text: str) -> Format:
     if _DOCKERFILE.fullmatch(path.name):
         return "dockerfile"
     suffix = _SUFFIXES.get(path.suffix.lower())
-    if suffix == "json" and _LOG.search(head) is None:
-        return "json"
+    if suffix == "json" and _LOG.search(head) is not None:
+        return "log"
     if suffix is not None:
         return suffix
     return _by_content(head)
