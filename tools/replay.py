@@ -123,21 +123,10 @@ def whole_model(model: Model, args: Case, gpu: str, env: dict[str, str], expecte
         return family, f"skip: {machine}" if machine else f"SGLang refuses it ({problem[:160]}), we do not"
     if not answer.stages:
         return family, f"refused by us: {[finding.message for finding in answer.findings]}"
-    if typed.dcp_size > 1 and not _is_widened(expected["stages"], answer.stages):
-        return family, "skip: recorded with a page that is not widened by --dcp-size"
     layers = [stage.layers for stage in answer.stages]
     if layers != [stage["layers"] for stage in expected["stages"]]:
         return family, f"layers {layers}, SGLang {[stage['layers'] for stage in expected['stages']]}"
     return family, compare(made_plan(answer.stages, capacity), expected["stages"])
-
-
-def _is_widened(recorded: list[Case], stages: Iterable[Stage]) -> bool:
-    """Whether pools were recorded with the page that SGLang hands them: its own page times --dcp-size.
-
-    Source: 0.5.23, mem_cache/pool_host/base.py ("page_size arrives widened") and kv_cache_builder.py.
-    """
-    pages = {pool.name: pool.page_size for stage in stages for pool in stage.pools}
-    return all(pool["page_size"] == pages.get(pool["name"]) for stage in recorded for pool in stage["pools"])
 
 
 def explicit(capacity: Capacity) -> TotalSize | DeviceRatio:
@@ -167,6 +156,10 @@ def compare(made: Plan, stages: list[Case]) -> str:
         for pool, expected in zip(planned.pools, recorded["pools"], strict=True):
             got = pool.as_dict()
             keys = [key for key in COMPARED if key in expected]
+            if (
+                got["bytes"] == 0 and got["slots"] is None
+            ):  # of a size an empty pool gets nothing, and its slots no name
+                keys = [key for key in keys if key not in {"slots", "pages", "own_slots"}]
             if expected.get("bytes_per_slot") is not None:
                 keys.append("bytes_per_slot")
             wrong = [f"{key} {got[key]} (SGLang {expected[key]})" for key in keys if got[key] != expected[key]]

@@ -5,32 +5,20 @@
 One case a line in, one `{"id": …, "result": …}` a line out (README.md has both shapes). A case runs the wheel's own
 argument resolution for a GPU that is not there, ModelConfig, the layer range of the real model class,
 KVCacheConfigurator for the device pools and the stack builder for the host pools. The profile of GPU memory is
-replaced: `max_total_tokens` and `max_mamba_cache_size` decide. Each case runs in a child of its own, since some
-arguments live on in the environment; the imports are paid once. `--whole FOLDER` reads models from another folder.
+replaced: `max_total_tokens` and `max_mamba_cache_size` decide. `--whole FOLDER` reads models from another folder.
 """
 
 from __future__ import annotations
 
-import ast
-import contextlib
-import importlib
 import inspect
-import json
-import os
-import shutil
-import signal
 import sys
-import tempfile
-import textwrap
-import traceback
-from collections.abc import Iterable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import children
 import harness
+import model_objects
 from sglang.srt.arg_groups.overrides import resolution_result
-from sglang.srt.configs.load_config import LoadConfig
 from sglang.srt.configs.model_config import AttentionArch, ModelConfig
 from sglang.srt.distributed.utils import get_pp_indices
 from sglang.srt.layers import quantization
@@ -44,12 +32,10 @@ from sglang.srt.mem_cache.kv_cache_configurator import KVCacheConfigurator
 from sglang.srt.mem_cache.unified_cache.component_type import ComponentType
 from sglang.srt.model_executor import pool_configurator
 from sglang.srt.model_executor.model_runner_components.layer_setup import resolve_layer_indices
-from sglang.srt.model_executor.model_runner_components.load_model_utils import resolve_sliding_window_size
 from sglang.srt.model_executor.model_runner_components.spec_aux_hidden_state import (
     resolve_spec_aux_hidden_state_config,
 )
 from sglang.srt.model_loader.utils import get_model_architecture
-from sglang.srt.model_loader.weight_utils import get_quant_config
 from sglang.srt.runtime_context import (
     SpawnRanks,
     get_model,
@@ -62,12 +48,9 @@ from sglang.srt.runtime_context import (
 from sglang.srt.server_args import prepare_server_args
 from sglang.srt.speculative.base_spec_worker import _can_pack_hicache_mtp
 from sglang.srt.speculative.spec_info import SpeculativeAlgorithm
-from torch import nn
 
-MODELS = Path(__file__).resolve().parent.parent / "models"
 ANY_TOKENS = 1_000_000  # where no device size is given: single-pool models come to the same with any
 ENDLESS_GPU_GB = 1e6
-TIME_LIMIT = 120
 RESOLVED = (
     "page_size",
     "kv_cache_dtype",
@@ -125,58 +108,6 @@ kv_cache_configurator.get_minimax_sparse_index_dtype = _cuda_index_dtype
 pool_configurator.get_minimax_sparse_index_dtype = _cuda_index_dtype
 
 
-# -- the model as far as sizing looks at it -------------------------------------------------------------------------
-
-
-def _attributes_set_by_init(model_class: type, names: set[str]) -> set[str]:
-    """Which of these attributes the class's own constructors set on the model object."""
-    found = set()
-    for base in model_class.__mro__:
-        if not base.__module__.startswith("sglang") or "__init__" not in vars(base):
-            continue
-        for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(base.__init__)))):
-            stored = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
-            if stored and isinstance(node.value, ast.Name) and node.value.id == "self" and node.attr in names:
-                found.add(node.attr)
-    return found
-
-
-def _empty_model(model_class: type, attributes: dict[str, Any]) -> nn.Module:
-    """An object of the real class without its constructor having run, with these attributes."""
-    model = object.__new__(model_class)
-    nn.Module.__init__(model)
-    for name, value in attributes.items():
-        if not isinstance(getattr(model_class, name, None), property):
-            object.__setattr__(model, name, value)
-    return model
-
-
-def stage_model(model_class: type, config: ModelConfig, stage: int, stages: int, quant_config: Any) -> nn.Module:
-    """What the runner of a pipeline stage would see: the layer range only where the class tells it."""
-    layers = config.hf_text_config.num_hidden_layers
-    first, end = get_pp_indices(layers, stage, stages)
-    inner = SimpleNamespace(start_layer=first, end_layer=end, layers=[None] * layers)
-    inner.model = inner
-    model = _empty_model(model_class, {"model": inner, "language_model": inner, "config": config.hf_config})
-    told = _attributes_set_by_init(model_class, {"start_layer", "end_layer", "quant_config"})
-    if "start_layer" in told:
-        object.__setattr__(model, "start_layer", first)
-        object.__setattr__(model, "end_layer", end)
-    if "quant_config" in told:
-        object.__setattr__(model, "quant_config", quant_config)
-    return model
-
-
-def quantization_of(config: ModelConfig) -> Any:
-    """The checkpoint's quantisation as SGLang reads it; None without one, or where it needs files that are not here."""
-    if config.quantization is None:
-        return None
-    try:
-        return get_quant_config(config, LoadConfig(), {})
-    except Exception:  # a checkpoint's own files: only the KV dtype "auto" would look at them
-        return None
-
-
 # -- one stage ------------------------------------------------------------------------------------------------------
 
 
@@ -216,10 +147,10 @@ class Case:
             refused = AssertionError("Pipeline Parallel is not compatible with this model.")
             refused.oracle_where = ["model_executor/model_runner.py:__init__"]  # once the weights are loaded
             raise refused
-        quant_config = quantization_of(config)
-        model = stage_model(model_class, config, stage, self.pp, quant_config)
+        quant_config = model_objects.quantization_of(config)
+        model = model_objects.stage_model(model_class, config, stage, self.pp, quant_config)
         layers = resolve_layer_indices(model=model, model_config=config, is_draft_worker=False)
-        window = _sliding_window(model, config)
+        window = model_objects.sliding_window(model, config)
         self.phase = "device pools"
         configurator = self.configurator(server_args, config, model, layers, stage, window)
         with harness.UntouchedDevice():
@@ -266,7 +197,7 @@ class Case:
     def drafts(self, server_args: Any, config: ModelConfig, device: Any, quant_config: Any) -> dict[str, Any]:
         """The draft runners' device pools, and SGLang's own choice whether they are packed into the target's rows."""
         spec = SpeculativeAlgorithm.from_string(get_spec().speculative_algorithm)
-        if spec.is_none():
+        if spec.is_none() or not spec.has_draft_kv():
             return {}
         count = int(get_spec().speculative_num_steps) if config.is_multi_layer_eagle else 1
         runners = [
@@ -289,8 +220,12 @@ class Case:
             server_args, model_path=get_spec().speculative_draft_model_path, is_draft_model=True
         )
         model_class, _ = get_model_architecture(config)
-        inner = SimpleNamespace(layers=[None])
-        model = _empty_model(model_class, {"model": inner, "config": config.hf_config, "quant_config": quant_config})
+        if config.num_nextn_predict_layers:
+            inner = SimpleNamespace(layers=[None])
+            known = {"model": inner, "config": config.hf_config, "quant_config": quant_config}
+            model = model_objects.empty_model(model_class, known)
+        else:  # every layer of a model of its own, or of the target itself where no draft is named
+            model = model_objects.stage_model(model_class, config, 0, 1, quant_config)
         layers = resolve_layer_indices(model=model, model_config=config, is_draft_worker=True, draft_model_idx=depth)
         named, dtype = _kv_dtype(model, config, draft=True)
         nothing = ("draft_model_config", "dflash_draft_num_layers", "eagle_draft_num_layers")
@@ -328,11 +263,12 @@ class Case:
             components.add(ComponentType.SWA)
         if uses_ssm_state(config):
             components.add(ComponentType.MAMBA)
+        parallel = get_parallel()
         params = CacheInitParams(
             disable=False,
             req_to_token_pool=device.req_to_token_pool,
             token_to_kv_pool_allocator=device.token_to_kv_pool_allocator,
-            page_size=get_schedule().page_size,
+            page_size=device.token_to_kv_pool_allocator.page_size if parallel.dcp_enabled else get_schedule().page_size,
             pp_rank=stage,
             pp_size=self.pp,
             sliding_window_size=window,
@@ -377,14 +313,6 @@ def _kv_dtype(model: Any, config: ModelConfig, *, draft: bool) -> tuple[str | No
     )
 
 
-def _sliding_window(model: Any, config: ModelConfig) -> int | None:
-    """The window as the model object tells it, else as the configuration does (some classes ask their layers)."""
-    try:
-        return resolve_sliding_window_size(model, config)
-    except (AttributeError, TypeError, IndexError):
-        return config.sliding_window_size
-
-
 def _device_slots(device: Any) -> dict[str, int]:
     """Slots of the independent device pools, by name."""
     if device.swa_max_total_num_tokens is not None:
@@ -395,123 +323,8 @@ def _device_slots(device: Any) -> dict[str, int]:
     return slots if states is None else {**slots, "mamba": states.size}
 
 
-# -- cases ----------------------------------------------------------------------------------------------------------
-
-
-def run_case(case: dict[str, Any], models: Path) -> dict[str, Any]:
-    """The figures of one case or SGLang's refusal. Changes the environment: for a child process alone."""
-    os.environ.update(case.get("env", {}))
-    with tempfile.TemporaryDirectory() as folder:
-        _lay_model(models, case["model"], case.get("patch"), Path(folder))
-        args = dict(case["args"])
-        if "speculative_draft_model_path" in args:
-            draft = Path(folder) / "draft"
-            draft.mkdir()
-            _lay_model(models, args["speculative_draft_model_path"], None, draft)
-            args["speculative_draft_model_path"] = str(draft)
-        running = Case(folder, args)
-        try:
-            with harness.gpu(case["gpu"]):
-                figures = harness.over_stages(running.stage, running.pp)
-        except (Exception, SystemExit) as error:
-            refused = harness.refusal(error)
-            if not refused["where"]:
-                raise  # a fault of this driver, which has no place in the wheel
-            refused["message"] = refused["message"].replace(folder, "MODEL")
-            return {**running.told, "error": {**refused, "phase": running.phase, "late": running.phase != "arguments"}}
-    if "max_total_tokens" not in args:
-        _forget_device(figures["stages"])
-    return {**running.told, **figures}
-
-
-def _lay_model(models: Path, name: str, patch: dict[str, Any] | None, folder: Path) -> None:
-    source = models / f"{name}.json"
-    if patch:
-        text = json.dumps({**json.loads(source.read_text("utf-8")), **patch})
-        (folder / "config.json").write_text(text, "utf-8")
-    else:
-        shutil.copy(source, folder / "config.json")
-
-
-def _forget_device(stages: list[dict[str, Any]]) -> None:
-    """No device size was given: keep no figure that comes from the number that stood for it."""
-    for stage in stages:
-        stage["device_slots"] = None
-        for pool in stage["pools"]:
-            pool["device_slots"] = pool["device_bytes"] = None
-
-
-def in_child(entry: dict[str, Any], models: Path) -> dict[str, Any]:
-    """Run one case in a child process. A child that dies or takes too long is a fault, told as one."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        status = 1
-        try:
-            signal.alarm(TIME_LIMIT)
-            with os.fdopen(writing, "w") as out:
-                json.dump(run_case(entry["case"], models), out)
-            status = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(status)
-    os.close(writing)
-    with os.fdopen(reading) as answer:
-        text = answer.read()
-    _, status = os.waitpid(child, 0)
-    if status:
-        raise ChildProcessError(f"case {entry['id']}: its process ended with status {status}")
-    return json.loads(text)
-
-
-def import_ahead(entry: dict[str, Any], models: Path) -> None:
-    """Import here what a case imports on its way, so that the children need not; the case itself leaves no trace."""
-    before = set(sys.modules)
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        try:
-            run_case(entry["case"], models)
-        finally:
-            with os.fdopen(writing, "w") as out:
-                json.dump(sorted(set(sys.modules) - before), out)
-            os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as answer:
-        names = json.load(answer)
-    os.waitpid(child, 0)
-    for name in names:
-        if not name.startswith(("__", "transformers_modules")):
-            with contextlib.suppress(ImportError, AttributeError):
-                importlib.import_module(name)
-
-
-def run_cases(lines: Iterable[str], models: Path) -> int:
-    """Answer every case; the number of those whose process failed, which are told on standard error."""
-    import_ahead({"case": {"model": "Qwen--Qwen3-0.6B", "args": {"hicache_size": 1}, "gpu": "sm90"}}, models)
-    failed = 0
-    for line in filter(str.strip, lines):
-        entry = json.loads(line)
-        try:
-            print(json.dumps({"id": entry["id"], "result": in_child(entry, models)}), flush=True)
-        except ChildProcessError as error:
-            failed += 1
-            print(error, file=sys.stderr, flush=True)
-    return failed
-
-
 def main() -> int:
-    arguments = sys.argv[1:]
-    models = MODELS
-    if arguments[:1] == ["--whole"]:
-        models, arguments = Path(arguments[1]), arguments[2:]
-    if arguments:
-        with Path(arguments[0]).open(encoding="utf-8") as lines:
-            return int(run_cases(lines, models) > 0)
-    return int(run_cases(sys.stdin, models) > 0)
+    return children.main(Case)
 
 
 if __name__ == "__main__":

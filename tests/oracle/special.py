@@ -16,7 +16,9 @@ import sys
 from types import SimpleNamespace
 from typing import Any
 
+import children
 import harness
+import model_objects
 import models
 import sglang.srt.mem_cache.deepseek_v4_memory_pool as v4_pools
 import torch
@@ -74,7 +76,7 @@ for _stand_in in (InklingForConditionalGeneration, InklingForConditionalGenerati
     ModelRegistry.models.setdefault(_stand_in.__name__, _stand_in)
 
 
-_real_empty_model = models._empty_model
+_real_empty_model = model_objects.empty_model
 
 
 def _empty_model(model_class: type, attributes: dict[str, Any]) -> nn.Module:
@@ -87,7 +89,7 @@ def _empty_model(model_class: type, attributes: dict[str, Any]) -> nn.Module:
     return _real_empty_model(model_class, attributes)
 
 
-models._empty_model = _empty_model
+model_objects.empty_model = _empty_model
 _real_kv_dtype = models.kv_cache_dtype.configure_kv_cache_dtype
 
 
@@ -147,9 +149,6 @@ class SpecialCase(models.Case):
         return built
 
 
-models.Case = SpecialCase
-
-
 def _worker(config: Any, device: Any, drafts: dict[str, Any]) -> Any:
     """What SGLang asks a worker for when it works out the backup of retracted requests."""
     full, swa = device.full_max_total_num_tokens, device.swa_max_total_num_tokens
@@ -185,5 +184,9 @@ def _offload(kvcache: Any) -> dict[str, Any]:
     return described
 
 
+def main() -> int:
+    return children.main(SpecialCase)
+
+
 if __name__ == "__main__":
-    sys.exit(models.main())
+    sys.exit(main())
