@@ -66,6 +66,8 @@ def _final_pages(group: Group, offer: PoolOffer, agreement: Agreement, terms: Te
 
 def _sglang_pages(group: Group, offer: PoolOffer, agreement: Agreement) -> tuple[int | None, list[str]]:
     page = group.leader.page_size
+    if group.is_empty:
+        return None, ["the pool holds no bytes on this stage, and gets nothing of the size"]
     if offer.raw_slots is None:
         return None, ["the device bytes of the independent pools are needed to split the size and are not known"]
     steps = [f"int({offer.share_gb!r} * 1e9 // {group.leader.bytes_per_slot:,}) = {offer.raw_slots:,} slots"]
@@ -99,6 +101,8 @@ def _host_pool(
     if not is_leader and pool.follow_rule == "ratio":
         trace, pages, own_pages = _by_ratio(pool, group, pages, own_pages)
     allocated = None if pages is None else (pages + pool.extra_pages) * pool.bytes_per_page
+    if pages is None and group.is_empty:
+        allocated = 0
     if pages is not None:
         count = f"({pages:,} + {pool.extra_pages} extra)" if pool.extra_pages else f"{pages:,}"
         trace.append(f"{count} pages * {pool.bytes_per_page:,} bytes = {allocated:,} bytes per rank")

@@ -28,7 +28,7 @@ def resolve(stage: Stage, terms: Terms, *, allowance_bytes: int | None = None, i
         return resolve_size(stage, capacity, terms.release, index)
     ratio, assumptions, findings = ratio_in_force(stage, capacity, allowance_bytes, index)
     if terms.accounting == "sglang":
-        findings += mapped_zero_bytes(stage, index)
+        findings += mapped_zero_bytes(stage, index, allows_states=terms.release.at_least("0.5.15"))
     pools = tuple(
         offer_of(group, own_pages=None if group.leader.slots is None else group.pages_at_ratio(ratio))
         for group in stage.groups

@@ -14,7 +14,7 @@ from .releases import Release
 
 def resolve_size(stage: Stage, capacity: TotalSize, release: Release, index: int | None) -> Offer:
     """What SGLang makes of the size on one rank of the stage before its minimum; errors in `Offer.findings`."""
-    findings = mapped_zero_bytes(stage, index)
+    findings = mapped_zero_bytes(stage, index, allows_states=release.at_least("0.5.17"))
     if not stage.owned and stage.groups:
         findings = [_all_zero(index)]
     whole = [group.leader.name for group in stage.owned if group.leader.page_rule == "whole"]
@@ -78,8 +78,12 @@ def _carve(group: Group, share: float) -> float:
     return sum((share * weight / total for weight in kept), 0.0)
 
 
-def mapped_zero_bytes(stage: Stage, index: int | None) -> list[Finding]:
-    """Pools whose host buffer would have length 0: SGLang can't map one."""
+def mapped_zero_bytes(stage: Stage, index: int | None, *, allows_states: bool) -> list[Finding]:
+    """Pools whose host buffer would have length 0: SGLang can't map one.
+
+    `allows_states`: states without bytes are built by a tensor that maps nothing, by a ratio since 0.5.15, by a size
+    since it is split (0.5.23, mem_cache/pool_host/mamba.py:MambaPoolHost.init_kv_buffer; before, it divides by 0).
+    """
     where = "" if index is None else f"stage {index}: "
     return [
         Finding(
@@ -96,6 +100,7 @@ def mapped_zero_bytes(stage: Stage, index: int | None) -> list[Finding]:
         for group in stage.groups
         # DeepSeek V4's anchor is logical: it maps nothing and its followers hold the bytes.
         if group.leader.bytes_per_page == 0 and group.leader.page_rule == "added"
+        if not (allows_states and group.leader.name == "mamba")
     ]
 
 

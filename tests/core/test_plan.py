@@ -107,6 +107,29 @@ def test_a_pool_of_zero_bytes_ends_sglang() -> None:
         assert [finding.code for finding in made([stage], capacity, "sglang").findings] == ["HC303"]
 
 
+@pytest.mark.parametrize(
+    ("version", "capacity", "is_built"),
+    [
+        ("0.5.23", TotalSize(1), True),
+        ("0.5.17", TotalSize(1), True),
+        ("0.5.16", TotalSize(1), False),
+        ("0.5.23", DeviceRatio(2.0), True),
+        ("0.5.15", DeviceRatio(2.0), True),
+        ("0.5.14", DeviceRatio(2.0), False),
+    ],
+)
+def test_states_of_zero_bytes_are_built_alone(version: str, capacity: TotalSize | DeviceRatio, is_built: bool) -> None:
+    """SGLang maps nothing for them; by a ratio they have their slots, of a size they get nothing."""
+    result = made(
+        [stage_of(DevicePool("kv", 2000, 1000, 64), DevicePool("mamba", 60, 0, 1))], capacity, "sglang", version
+    )
+    assert [finding.code for finding in result.findings] == ([] if is_built else ["HC303"])
+    if is_built:
+        assert result["mamba"].bytes == 0
+        assert result["mamba"].slots == (121 if isinstance(capacity, DeviceRatio) else None)
+        assert result.stage(0).bytes == result["kv"].bytes
+
+
 def test_pools_of_zero_bytes_alone_are_an_error() -> None:
     empty = stage_of(DevicePool("kv", 10, 0))
     assert [finding.code for finding in made([empty], TotalSize(1), "total").findings] == ["HC302"]

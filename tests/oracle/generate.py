@@ -313,6 +313,17 @@ def hazard(rng: Random) -> Case:
     return {**case, "family": "hazard"}
 
 
+def empty_states(rng: Random) -> Case:
+    """States in pools of no layers, on one stage or on all: SGLang builds them without bytes."""
+    case = rng.choice([linear, mamba_swa])(rng)
+    case["capacity"] = {"size": rng.choice(SIZES)} if rng.random() < 0.6 else {"ratio": rng.choice(RATIOS)}
+    case["layout"] = "page_first"
+    empty = case["stages"] if rng.random() < 0.4 else [rng.choice(case["stages"])]
+    for stage in empty:
+        stage["mamba"]["layers"] = 0
+    return {**case, "family": "empty_states"}
+
+
 FAMILIES: dict[str, tuple[Callable[[Random], Case], int]] = {
     "mha": (mha, 300),
     "mha_asymmetric": (mha_asymmetric, 120),
@@ -326,6 +337,7 @@ FAMILIES: dict[str, tuple[Callable[[Random], Case], int]] = {
     "packed": (packed, 200),
     "sidecar": (sidecar, 180),
     "hazard": (hazard, 80),
+    "empty_states": (empty_states, 80),
 }
 
 

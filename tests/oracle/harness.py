@@ -26,6 +26,7 @@ from typing import Any
 warnings.filterwarnings("ignore")
 logging.disable(logging.WARNING)
 
+import older_layout  # noqa: F401 - it gives an older wheel the layout of the newest one
 import torch
 from torch.overrides import TorchFunctionMode
 
@@ -117,8 +118,8 @@ class _EveryDevice(dict):
 _replace_everywhere("ALLOC_MEMORY_FUNCS", _EveryDevice())
 
 
-def allocated_bytes(host_pool: Any) -> int:
-    """The sizes of the buffers that this pool really requested, added up."""
+def requested_bytes(host_pool: Any) -> list[int]:
+    """The sizes of the buffers that this pool really requested."""
     found: dict[int, int] = {}
 
     def walk(value: Any, depth: int) -> None:
@@ -134,7 +135,12 @@ def allocated_bytes(host_pool: Any) -> int:
 
     for value in vars(host_pool).values():
         walk(value, 0)
-    return sum(found.values())
+    return list(found.values())
+
+
+def allocated_bytes(host_pool: Any) -> int:
+    """The sizes of the buffers that this pool really requested, added up."""
+    return sum(requested_bytes(host_pool))
 
 
 def _forget_free_lists(self) -> None:
@@ -155,6 +161,8 @@ class UntouchedDevice(TorchFunctionMode):
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
+        if str(kwargs.get("device")) == "cuda":
+            kwargs["device"] = "cpu"  # some states of earlier releases name the GPU themselves
         if function in (torch.zeros, torch.empty) and str(kwargs.get("device", "cpu")) == "cpu":
             size = kwargs.get("size", args[0] if args else ())
             if isinstance(size, int):
@@ -303,6 +311,7 @@ def _describe(entry: Any, follows: str | None) -> dict[str, Any]:
         "pages": pages,
         "bytes": allocated_bytes(host),
         "host_pool": type(host).__name__,
+        "maps_nothing": 0 in requested_bytes(host),
         "layers": getattr(host, "layer_num", getattr(host, "num_mamba_layers", None)),
     }
     if type(host).__name__ in PAGE_POOLS:
@@ -344,9 +353,9 @@ def over_stages(build_stage: Any, count: int) -> dict[str, Any]:
             hazards.append({"kind": "order"})
         agreed = [min(stage["collectives"].raw[place] for stage in own) for place in range(len(orders[0]))]
         final = [_one(build_stage, stage, agreed) for stage in range(count)]
-    for number, stage in enumerate(own):
+    for number, stage in enumerate(final):
         for pool in stage["pools"]:
-            if pool["follows"] is None and pool["bytes"] == 0 and pool["host_pool"] != "LogicalHostPool":
+            if pool.pop("maps_nothing") and pool["follows"] is None:
                 hazards.append({"kind": "zero_bytes", "stage": number, "pool": pool["name"]})
     stages = []
     for alone, together in zip(own, final, strict=True):

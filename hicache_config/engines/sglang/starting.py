@@ -24,8 +24,9 @@ _CONCERNED = frozenset({"enable_hierarchical_cache", "disaggregation_decode_enab
 #: Errors of SGLang alone that enforcing a size removes: DeepSeek V4 takes no size, stages with different pools hang.
 _SOLVED = frozenset({"HC304", "HC401"})
 
-#: What can't be wrong in a record of SGLang's own: its arguments exist in its release.
-_KNOWN_ANYWAY = frozenset({"HC010", "HC107"})
+#: What can't be wrong in a record of SGLang's own, whose arguments exist in its release, and what SGLang will know by
+#: itself when it looks at the memory: the device slots.
+_KNOWN_ANYWAY = frozenset({"HC010", "HC107", "HC505"})
 
 #: Variables of the environment that SGLang reads and rules may look at.
 _VARIABLES = ("SGLANG_", "MOONCAKE_")
@@ -139,7 +140,7 @@ def rule_findings(given: Mapping[str, Any], version: str, mode: Mode) -> list[Fi
     from ...app.checking import check
 
     environment = {name: value for name, value in os.environ.items() if name.startswith(_VARIABLES)}
-    checked = check(given, sglang=version or None, environment=environment, gpu=_gpu())
+    checked = check(given, sglang=version or None, environment=environment, gpu=_gpu(), host_memory=_memory())
     findings = [*checked.findings, *(noted.finding for noted in checked.notes)]
     enforced = mode is Mode.ENFORCE and is_enforced(version)
     for accounting in ("sglang", "total") if enforced else ("sglang",):
@@ -148,13 +149,16 @@ def rule_findings(given: Mapping[str, Any], version: str, mode: Mode) -> list[Fi
     return [
         finding
         for finding in findings
-        if finding.code not in _KNOWN_ANYWAY and not (enforced and _is_solved_by_enforcing(finding))
+        if finding.code not in _KNOWN_ANYWAY and not (enforced and finding.code in _SOLVED)
     ]
 
 
-def _is_solved_by_enforcing(finding: Finding) -> bool:
-    """A stage without states builds an empty pool for them, which SGLang allows for; by a size it would hang."""
-    return finding.code in _SOLVED or (finding.code == "HC303" and finding.pool == "mamba")
+def _memory() -> int:
+    """Bytes that this machine can ever have free: what is free now may be more when the pools are built."""
+    from ...memory import examine_host
+
+    host = examine_host()
+    return host.total_bytes if host.cgroup is None else min(host.total_bytes, host.cgroup.limit_bytes)
 
 
 def _gpu() -> str | None:
