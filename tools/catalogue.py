@@ -13,6 +13,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from hicache_config.geometry.filled import filled_in
+
 TARGET = Path(__file__).parents[1] / "hicache_config" / "geometry" / "catalogue" / "models.json"
 
 #: Keys of config.json that geometry reads, at the top or in the part of the language model.
@@ -33,7 +37,8 @@ mamba_n_groups mamba_d_state mamba_d_conv layers_block_type hybrid_override_patt
 mamba_head_dim n_groups ssm_state_size conv_kernel conv_L_cache full_attn_idxs efficient_attention_config
 layer_group_size short_conv_kernel_size num_linear_key_value_heads sconv_kernel_size compress_ratios
 compress_rates kv_source_layer_ids sparse_attention_config max_position_embeddings mtp_local_layer_ids
-mtp_layers_block_type mtp_hybrid_override_pattern
+mtp_layers_block_type mtp_hybrid_override_pattern attention_k_eq_v per_layer_config mixer_types sparse_config
+encoder_layers decoder_layers
 """
 KEYS = frozenset(_NAMES.split())
 #: Classes that a published config.json names and SGLang 0.5.23 has under another name.
@@ -61,7 +66,7 @@ def fields(config: dict[str, Any]) -> dict[str, Any]:
             kept[key] = _only(
                 value, "kda_layers", "full_attn_layers", "num_heads", "head_dim", "short_conv_kernel_size"
             )
-        elif key in KEYS and value is not None:
+        elif key in KEYS and (value is not None or key in filled_in(str(config.get("model_type")))):
             kept[key] = value
     if "architectures" in kept:
         kept["architectures"] = [RENAMED.get(name, name) for name in kept["architectures"]]

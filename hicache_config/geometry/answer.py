@@ -138,6 +138,12 @@ def known_slots(args: ServerArgs, question: Question, settings: Settings, parall
 
 def _assumptions(case: Case) -> tuple[str, ...]:
     texts = list(release_assumptions(case))
+    filled = ", ".join(f"{key} {value}" for key, value in case.model.filled_sizes.items())
+    if filled:
+        texts.append(
+            f"config.json is silent about some sizes, which SGLang's configuration class of "
+            f"{case.model.text_type} fills in: {filled}"
+        )
     if "kv" in case.slots and "kv" not in case.question.device_slots:
         texts.append(
             f"the device is taken to hold --max-total-tokens {case.args.max_total_tokens:,} KV slots; SGLang uses "

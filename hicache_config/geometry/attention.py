@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .gemma import gemma_heads, is_two_shaped_gemma
 from .model import Model
 from .pieces import Heads, IndexKeys, Latent
 
@@ -51,11 +52,6 @@ _SPARSE = frozenset(
         "PixtralForConditionalGeneration",
     }
 )
-#: Values that a configuration class of SGLang or transformers fills in where config.json is silent.
-_FILLED: Mapping[tuple[str, str], int] = {
-    ("HYV4ForCausalLM", "index_topk"): 2048,
-    ("Glm5NextForConditionalGeneration", "qk_rope_head_dim"): 0,
-}
 
 
 def is_latent(model: Model) -> bool:
@@ -71,17 +67,14 @@ def is_latent(model: Model) -> bool:
 def is_sparse(model: Model) -> bool:
     """Whether the model selects by index keys (DSA). Source: 0.5.23, model_config.py:is_deepseek_dsa."""
     name = model.architecture
-    return name in _SPARSE and (model.has("index_topk") or (name, "index_topk") in _FILLED)
+    return name in _SPARSE and model.has("index_topk")
 
 
 def latent(model: Model, prefix: str = "") -> Latent:
     """The latent widths; `prefix` is "swa_" for the sliding layers of Dots3."""
-    rope_default = _FILLED.get((model.architecture, "qk_rope_head_dim"))
     if model.architecture.startswith("BailingMoeV3") and model.get("use_mla_nope"):
         return Latent(model.integer(f"{prefix}kv_lora_rank"), 0)
-    return Latent(
-        model.integer(f"{prefix}kv_lora_rank"), model.integer(f"{prefix}qk_rope_head_dim", rope_default, least=0)
-    )
+    return Latent(model.integer(f"{prefix}kv_lora_rank"), model.integer(f"{prefix}qk_rope_head_dim", least=0))
 
 
 def heads(model: Model) -> Heads:
@@ -90,7 +83,7 @@ def heads(model: Model) -> Heads:
     Source: 0.5.23, model_config.py:_derive_model_shapes and get_total_num_kv_heads.
     """
     if is_two_shaped_gemma(model):
-        return _gemma_full(model)
+        return gemma_heads(model, "full_attention")
     key = model.maybe_integer("head_dim", least=1)
     if key is None:
         key = model.integer("hidden_size") // model.integer("num_attention_heads")
@@ -131,24 +124,6 @@ def _block_heads(model: Model) -> int:
     return model.integer("num_attention_heads") // groups.pop()
 
 
-_GEMMA4 = frozenset({"gemma4", "gemma4_unified", "diffusion_gemma", "embedding_gemma2"})
-
-
-def is_two_shaped_gemma(model: Model) -> bool:
-    """Whether full attention has its own head width and number of KV heads (Gemma 4)."""
-    return model.model_type in _GEMMA4
-
-
-def _gemma_full(model: Model) -> Heads:
-    """Full attention of Gemma 4: `global_head_dim` and `num_global_key_value_heads` where they are given.
-
-    Source: 0.5.23, utils/hf_transformers/config.py:_apply_gemma4_attention_overrides.
-    """
-    width = model.maybe_integer("global_head_dim", least=1) or model.integer("head_dim")
-    count = model.maybe_integer("num_global_key_value_heads", least=1) or model.integer("num_key_value_heads")
-    return Heads(count, width, model.maybe_integer("v_head_dim") or width)
-
-
 def rank_heads(shape: Heads, ranks: int) -> Heads:
     """The KV heads of one of the ranks that share them; with fewer heads than ranks each keeps one."""
     return Heads(max(1, shape.count // max(1, ranks)), shape.key, shape.value)
@@ -170,6 +145,8 @@ def shares_selection(model: Model, layer: int) -> bool:
     kinds = model.words("indexer_types")
     if kinds is not None:
         return layer < len(kinds) and kinds[layer] == "shared"
+    if model.architecture == "HYV4ForCausalLM":  # what its configuration class fills in (configs/hy_v4.py)
+        return layer > 0 and (layer - 1) % 4 != 0
     factor = model.integer("cli_factor", 1) if model.architecture.startswith("Longcat") else 1
     if factor > 1:
         return layer % factor != 0

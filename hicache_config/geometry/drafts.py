@@ -36,7 +36,7 @@ def with_drafts(case: Case, stage: StageLayers, pools: list[DevicePool]) -> list
         return pools
     if algorithm == "EAGLE" and case.model.architecture == INKLING and not has_separate_draft(case.args):
         return with_inkling_drafts(case, pools)
-    if algorithm == "EAGLE" and (packed_depths(case) or not has_separate_draft(case.args)):
+    if algorithm == "EAGLE" and packed_depths(case):
         return _packed(case, stage, pools)
     draft = draft_of(case)
     return pools if draft is None else [*pools, *_beside(case, draft, stage, pools)]

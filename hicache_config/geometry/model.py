@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from ..core.findings import Finding
+from .filled import filled_in, nested_type
 
 _LARGEST = 2**40
 #: Names that SGLang reads as another class (0.5.23, configs/olmo3.py, deepseek_v41.py, hf_transformers/config.py).
@@ -26,6 +27,16 @@ _OLDER = {
     "hidden_size": ("n_embd", "d_model"),
     "num_attention_heads": ("n_head", "n_heads"),
 }
+#: Keys that say how large a model is, whose absence is worth a word where its configuration class fills them in.
+_SIZES = (
+    "num_hidden_layers",
+    "hidden_size",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+    "kv_lora_rank",
+    "qk_rope_head_dim",
+)
 _PARTS = ("thinker_config", "llm_config", "language_config", "text_config")
 
 
@@ -94,16 +105,34 @@ class Model:
         """Whether the key is there with a value that is not null."""
         return self.get(key) is not None
 
-    def get(self, key: str, default: Any = None) -> Any:
-        """The raw value of a key, from the text part or else the whole file; `default` for a missing one or null.
+    @cached_property
+    def text_type(self) -> str:
+        """`model_type` of the language model: its own, or the one that its configuration takes it for."""
+        own = self.text.get("model_type")
+        if isinstance(own, str):
+            return own
+        return "" if self.text is self.whole else nested_type(self.model_type)
 
-        Older models write some keys in another way, which transformers reads as well.
+    def get(self, key: str, default: Any = None) -> Any:
+        """The raw value of a key, from the text part, or what its configuration class fills in, or the whole file.
+
+        `default` is for a missing one and null. Older models write some keys in another way, which transformers reads
+        as well.
         """
-        for part in (self.text, self.whole):
-            for name in (key, *_OLDER.get(key, ())):
+        names = (key, *_OLDER.get(key, ()))
+        silent = not any(name in self.text for name in names)
+        for part in (self.text, filled_in(self.text_type) if silent else {}, self.whole):
+            for name in names:
                 if part.get(name) is not None:
                     return part[name]
         return default
+
+    @property
+    def filled_sizes(self) -> Mapping[str, Any]:
+        """The sizes that config.json is silent about and its configuration class fills in."""
+        filled = filled_in(self.text_type)
+        silent = [key for key in _SIZES if not any(name in self.text for name in (key, *_OLDER.get(key, ())))]
+        return {key: self.get(key) for key in silent if any(name in filled for name in (key, *_OLDER.get(key, ())))}
 
     def integer(self, key: str, default: int | None = None, *, least: int = 1) -> int:
         """A whole number of at least `least`; missing without a default is a refusal."""

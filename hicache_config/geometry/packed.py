@@ -11,25 +11,6 @@ from .model import Model
 from .parallel import StageLayers
 from .sliding import MIMO_V2, STEP3P
 
-#: Classes whose config.json says how many layers they bring (0.5.23, model_config.py:_config_draft_model).
-_COUNTED = frozenset(
-    {
-        "BailingMoeForCausalLM",
-        "BailingMoeV2ForCausalLM",
-        "BailingMoeV2_5ForCausalLM",
-        "BailingMoeV3ForCausalLM",
-        "DeepseekV32ForCausalLM",
-        "DeepseekV3ForCausalLM",
-        "Ernie4_5_MoeForCausalLM",
-        "GigaChat35ForCausalLM",
-        "Glm4MoeForCausalLM",
-        "Glm4MoeLiteForCausalLM",
-        "GlmMoeDsaForCausalLM",
-        "GlmOcrForConditionalGeneration",
-        "LongcatFlashForCausalLM",
-        "MiMoForCausalLM",
-    }
-)
 #: Classes for which SGLang takes one layer, whatever config.json says.
 _ONE = frozenset(
     {
@@ -52,6 +33,8 @@ _ONE = frozenset(
     }
     | MIMO_V2
 )
+#: Its drafts are among both kinds of its layers (inkling.py).
+_INKLING = "InklingForConditionalGeneration"
 #: Classes with a draft layer for each step (multi-layer EAGLE).
 _EACH_STEP = MIMO_V2 | STEP3P | {"GigaChat35ForCausalLM"}
 
@@ -81,7 +64,7 @@ def packed_depths(case: Case) -> int:
         named = case.question.draft_config
         layers = 0 if named is None else draft_depths(Model(str(args.speculative_draft_model_path), named))
     else:
-        layers = draft_depths(model) if model.architecture in _ONE | STEP3P | _COUNTED else 0
+        layers = 0 if model.architecture == _INKLING else draft_depths(model)
     if model.architecture in _EACH_STEP or args.enable_multi_layer_eagle:
         return layers * (args.speculative_num_steps or 1)
     return layers

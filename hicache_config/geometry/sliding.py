@@ -28,9 +28,10 @@ _BY_LAYER_TYPE = _SINKS | {
     "MuseGlimmerForCausalLM",
     "MuseGlimmerForConditionalGeneration",
     "MuseSparkForConditionalGeneration",
+    "Spark2_5ForCausalLM",
 }
 _ALWAYS = (
-    (_BY_LAYER_TYPE - {"Dots3NoteForCausalLM", "MuseSparkForConditionalGeneration"})
+    (_BY_LAYER_TYPE - {"Dots3NoteForCausalLM", "MuseSparkForConditionalGeneration", "Spark2_5ForCausalLM"})
     | MIMO_V2
     | STEP3P
     | {
@@ -87,10 +88,12 @@ def could_slide(model: Model) -> bool:
     names = set(model.architectures)
     if names & _ALWAYS:
         if "BeamForCausalLM" in names:
-            return "sliding_attention" in (model.words("layer_types") or ())
+            return "sliding_attention" in layer_types(model)
         if "LagunaForCausalLM" in names:
             return bool(model.get("sliding_window"))
         return True
+    if model.architecture == "Spark2_5ForCausalLM":
+        return "sliding_attention" in layer_types(model)
     return model.get("is_hybrid_swa") is True
 
 
@@ -141,7 +144,7 @@ def sliding_layers(model: Model, layers: int) -> Sliding:
         local = set(model.integers("local_layer_ids") or ())
         return _split(layers, lambda layer: layer in local)
     if names & (_BY_LAYER_TYPE | STEP3P):
-        types = _layer_types(model)
+        types = layer_types(model)
         return Sliding(
             tuple(i for i, kind in enumerate(types[:layers]) if kind == "sliding_attention"),
             tuple(i for i, kind in enumerate(types[:layers]) if kind == "full_attention"),
@@ -157,25 +160,36 @@ def sliding_layers(model: Model, layers: int) -> Sliding:
     )
 
 
-def _layer_types(model: Model) -> tuple[str, ...]:
-    types = model.words("layer_types")
-    if types is not None:
-        return types
-    generated = _GENERATED.get(model.model_type)
-    if generated is None:
-        raise model.missing("layer_types")
-    every = model.integer(*generated)
-    return tuple(
-        "full_attention" if (layer + 1) % every == 0 else "sliding_attention"
-        for layer in range(model.integer("num_hidden_layers"))
-    )
-
-
-#: Where transformers writes `layer_types` itself: the key with the period of full attention, and its default.
-_GENERATED: Mapping[str, tuple[str, int]] = {
-    "gpt_oss": ("sliding_window_pattern", 2),
-    "gemma4_text": ("sliding_window_pattern", 6),
+#: Where the configuration class writes `layer_types` itself: full attention in every so manieth layer.
+_PERIODS: Mapping[str, int] = {
+    "beam": 6,
+    "diffusion_gemma_text": 6,
+    "embedding_gemma2_text": 6,
+    "gemma4_text": 6,
+    "gemma4_unified_text": 6,
+    "gpt_oss": 2,
+    "spark2_5": 4,
 }
+#: Where it makes full attention of the last layer: Gemma 4 in a given pattern too.
+_FULL_AT_THE_END = frozenset({"diffusion_gemma_text", "embedding_gemma2_text", "gemma4_text", "gemma4_unified_text"})
+
+
+def layer_types(model: Model) -> tuple[str, ...]:
+    """The kinds of all layers, as config.json lists them or its configuration class fills them in."""
+    kind, listed = model.text_type, model.words("layer_types")
+    if listed is None:
+        if kind not in _PERIODS:
+            raise model.missing("layer_types")
+        every = _PERIODS[kind]
+        if kind == "embedding_gemma2_text":
+            every = model.integer("sliding_window_pattern", every)
+        listed = tuple(
+            "full_attention" if (layer + 1) % every == 0 else "sliding_attention"
+            for layer in range(model.integer("num_hidden_layers"))
+        )
+        if kind == "beam":
+            return (*listed[:-1], "full_attention")
+    return (*listed[:-1], "full_attention") if listed and kind in _FULL_AT_THE_END else listed
 
 
 def _split(layers: int, slides: object) -> Sliding:

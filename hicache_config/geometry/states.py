@@ -57,7 +57,7 @@ def _written(model: Model, types: StateTypes) -> StateTypes:
 def _qwen(model: Model, ranks: int, types: StateTypes) -> Linear:
     """Qwen3-Next and 3.5: attention in every `full_attention_interval`-th layer, gated delta in the others."""
     layers = model.integer("num_hidden_layers")
-    every = model.integer("full_attention_interval", 4)
+    every = model.integer("full_attention_interval")  # without it SGLang stops, whatever `layer_types` says
     attention = tuple(layer for layer in range(layers) if (layer + 1) % every == 0)
     linear = tuple(layer for layer in range(layers) if (layer + 1) % every)
     return Linear(attention, linear, _gated_delta(model, ranks, types))
@@ -204,7 +204,7 @@ def _nemotron(model: Model, ranks: int, types: StateTypes) -> Linear:
     state = mamba2_state(
         ranks,
         inner=heads * width,
-        groups=model.integer("n_groups" if model.has("n_groups") else "mamba_n_groups", 8),
+        groups=model.integer("n_groups"),  # SGLang has no other name for it
         heads=heads,
         width=width,
         size=model.integer("ssm_state_size", 128),

@@ -9,6 +9,7 @@ from ..core.pools import DevicePool
 from .attention import heads, is_latent, latent, rank_heads
 from .dense import check_mxfp8
 from .family import Case, FamilyPage
+from .gemma import gemma_heads, is_two_shaped_gemma
 from .model import refuse
 from .packed import packed_layers
 from .parallel import StageLayers
@@ -92,6 +93,9 @@ def row_shapes(case: Case) -> tuple[Heads, Heads]:
     if not has_two_shapes(model):
         one = rank_heads(Heads(shape.count, shape.key, shape.key), case.parallel.head_ranks)
         return one, one
+    if is_two_shaped_gemma(model):
+        sliding = gemma_heads(model, "sliding_attention")
+        return rank_heads(shape, case.parallel.head_ranks), rank_heads(sliding, ranks)
     key = model.maybe_integer("swa_head_dim", least=1) or model.integer("head_dim", shape.key)
     value = model.maybe_integer("swa_v_head_dim", least=1) or key
     count = model.maybe_integer("swa_num_key_value_heads", least=1) or model.integer("num_key_value_heads")

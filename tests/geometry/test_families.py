@@ -229,10 +229,10 @@ def test_packed_drafts_on_the_last_stage_alone() -> None:
     assert [row["kv"] for row in rows(last)] == [39 * 1152, 40 * 1152]
 
 
-def test_a_model_without_layers_of_its_own_packs_none() -> None:
-    assert rows(answer("moonshotai/Kimi-K2-Instruct", tp_size=8, **EAGLE)) == rows(
-        answer("moonshotai/Kimi-K2-Instruct", tp_size=8)
-    )
+def test_a_model_without_layers_of_its_own_drafts_with_itself() -> None:
+    """EAGLE without a draft takes the model once more: a pool of all its layers beside it."""
+    (own,) = rows(answer("moonshotai/Kimi-K2-Instruct", tp_size=8))
+    assert rows(answer("moonshotai/Kimi-K2-Instruct", tp_size=8, **EAGLE)) == [{**own, "draft": own["kv"]}]
 
 
 # --- the table ----------------------------------------------------------------------------------------------------
