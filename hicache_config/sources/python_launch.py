@@ -52,7 +52,9 @@ class PythonReader:
         # What a list came to in the end stands for what it was before.
         for value, environment in reversed(self._left):
             self._command(value, environment, whole=True)
-        return sorted(self.engines[:MOST_ENGINES], key=_first_line)
+        # A list that only names the program says nothing of what it is started with.
+        found = [each for each in self.engines if each.given or each.not_known]
+        return sorted(found[:MOST_ENGINES], key=_first_line)
 
     # --- statements -----------------------------------------------------------------------------------------------
 
@@ -229,7 +231,7 @@ class PythonReader:
                     self._command(word, environment)
                 return
             # An arm of an `if` made one longer: what the list is behind it says so.
-            begun = whole and words[0].begin in self._covered
+            begun = whole and not self._covered.isdisjoint(words[0].starts[:1])
             if not begun and self._is_new(words):
                 self.engines += engines_of_words(words, self.lines, self.release, around)
         elif isinstance(value, Traced) and mentions_launch(value.text) and (not whole or " -" in value.text):
@@ -237,6 +239,9 @@ class PythonReader:
                 self.engines += engines_of_script(value, self.lines, self.release, around)
         elif isinstance(value, Table) and any("hicache" in key.text for key, _ in value.entries):
             self._table(value, environment)
+        elif isinstance(value, Table) and whole:
+            for _, each in value.entries:
+                self._command(each, environment, whole=not isinstance(each, Table))
 
     def _starts(self, words: Sequence[Traced]) -> bool:
         """Whether words start a server, or are flags of HiCache that another program will hand to one."""

@@ -47,6 +47,8 @@ _SHELL = (
     '"', "\\\n", "\\ \n", "A=", "A+=(", "export ", "if ", "; then ", "else ", "fi", "for i in 1 2; do ", "; done", "case x in ",
     "*) ", ";;", "esac", "&&", "||", "|", "&", ">", "2>&1", "<<EOF\n", "EOF\n", "# ", "{ ", "}", "f() ", "bash -c ",
     "docker run -m 1g ", "$((", "))", "${A[@]}", "$@", "$1", "—hicache-ratio ", "> ", "$ ", "\n", " ", "=", "--", "-",
+    "source a.sh\n", ". b.env\n", "source \"$(dirname \"$0\")/a.sh\"\n", "--config c.yaml ", "#SBATCH --mem=5G\n", "srun --mem=1T ",
+    "while [ $# -gt 0 ]; do ", "cat <<EOF\nkind: Pod\nargs: [sglang, serve, $A]\nEOF\n", "A=\"$A --tp 2\"\n",
 )  # fmt: skip
 _YAML = (
     "a: ", "- ", "&x ", "*x", "<<: ", "{", "}", "[", "]", ",", ": ", "|\n", ">-\n", "'", '"', "#", "---\n", "...\n", "%YAML 1.1\n",
@@ -54,6 +56,8 @@ _YAML = (
     "environment:", "containers:", "env:", "resources:", "limits:", "memory: ", "64Gi", "op: add", "path: /a/containers/0/args/-",
     "value: ", "sglang serve --hicache-size 1", "--hicache-size 48", "extraArgs:", "${A}", "$$", "$(A)", "patch: |\n", "mem_limit: ",
     "\\x41", "\\u", "\t", "@", "`",
+    "env_file: b.env", "extends: ", "{file: c.yaml, service: a}", "service: a", "kind: ConfigMap\nmetadata: {name: a}\ndata:\n  c.yaml: |\n    tp: 2\n",
+    "envFrom: [{configMapRef: {name: a}}]", "--config c.yaml", "${A:-${B}}", "prefill:", "prefill_environment:", "tp-size: 2", "bash a.sh",
 )  # fmt: skip
 
 FRAGMENTS: dict[str, Sequence[str]] = {
@@ -73,6 +77,22 @@ FRAGMENTS: dict[str, Sequence[str]] = {
     "dockerfile": (
         "FROM x\n", "ENV ", "ARG ", "CMD ", "ENTRYPOINT ", "[", "]", '"sglang"', '"serve"', ",", "\\\n", "# c\n", "RUN ", "A=b ",
         *_SHELL[:20],
+    ),
+    "systemd": (
+        "[Service]\n", "[Container]\n", "ExecStart=", "Exec=", "Environment=", "EnvironmentFile=b.env\n", "EnvironmentFile=-", "MemoryMax=",
+        "MemoryHigh=", "5G", "80%", "infinity", "\\\n", "# c\n", ";", "%i", "%%", "$A", "${A}", "$$", "A=b", "'", '"', "@-", "/bin/sh -c ",
+        "sglang serve ", "--tp 2 ", "--config c.yaml ", "\n",
+    ),
+    "python": (
+        "import sglang\n", "x = ", "x += ", "[", "]", "(", ")", "{", "}", ",", ":", '"', "'", '"""', 'f"', "{x}", "{{", "\\", "\\N{BULLET}", "\\x4",
+        "\n", "\n    ", "if x:", "else:", "for y in z:", "while 1:", "def f(a=1):", "class C:", "return ", "x.append(", "x.extend(", "*x", "**x",
+        '"sglang.launch_server"', '"-m"', '"--hicache-size"', "100", "-1", "1e999", "None", "True", "os.environ.get(", "shlex.split(", "json.dumps(",
+        "sgl.Engine(model_path=", "hicache_size=", "dict(", "str(", "subprocess.run(", "' '.join(", "lambda: ", "not ", "+ ", "or ", "x[", "# c\n",
+        "'sglang serve --tp 2'", "match x:\n case 1:", "with x as y:", "try:", "except E:", "0x1F", "1_0", "...", ";", "@", "async ",
+    ),
+    "markdown": (
+        "```", "```bash\n", "```yaml\n", "~~~\n", "````\n", "```python\n", "\n", "> ", "  ", "# sglang\n", "sglang serve --tp 2\n", "hicache-size: 1\n",
+        "import sglang\n", "hicache", "- ", "kind: Pod\n", "args: [--hicache-size, 1]\n", "`", "~",
     ),
     "log": (
         "server_args=ServerArgs(", "server_args={", "a=", "'a': ", "hicache_size=1, ", "(", ")", "[", "]", "{", "}", ",", "'", '"',
@@ -103,7 +123,7 @@ def check(document: Document) -> None:
     """What holds of every document."""
     assert document.engines or document.notes
     assert document.text.encode("utf-8") is not None
-    lines = document.text.split("\n")
+    texts = {"": document.text, **document.included}
     for noted in _notes(document):
         name, _ = KINDS[noted.finding.code]
         assert noted.finding.name == name
@@ -111,6 +131,7 @@ def check(document: Document) -> None:
         assert noted.finding.help.isprintable()
         assert len(noted.finding.message) <= 400
     for place in _places(document):
+        lines = texts[place.file].split("\n")
         assert 1 <= place.line <= place.end_line <= len(lines)
         assert 1 <= place.column <= len(lines[place.line - 1]) + 1
         assert 1 <= place.end_column <= len(lines[place.end_line - 1]) + 1

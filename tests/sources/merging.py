@@ -60,7 +60,7 @@ def main() -> None:
             path.write_text(text, "utf-8")
             try:
                 words = merger.merge_config_with_args(["--config", str(path), "--port", "1"])[:-2]
-            except Exception as error:  # noqa: BLE001 - whatever it is, the text is refused
+            except Exception as error:
                 print(json.dumps({"text": text, "refused": type(error).__name__}))
             else:
                 print(json.dumps({"text": text, "words": words}))
