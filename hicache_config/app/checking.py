@@ -58,13 +58,17 @@ def check(
     sglang: str | None = None,
     environment: Mapping[str, str] | None = None,
     gpu: str | None = None,
+    host_memory: int | None = None,
 ) -> Examined:
     """Examine arguments that a program holds, by SGLang's field names; for engines that check while they start.
 
-    `sglang` None means the installed release, else the newest known. Raises OptionsError for a version that is none.
+    `sglang` None means the installed release, else the newest known; `host_memory` is what a node has, in bytes. Raises
+    OptionsError for a version that is none.
     """
     engine = Engine(given=tuple(Given(name, value) for name, value in arguments.items()), environment=environment or {})
-    options = Options(sglang=sglang) if gpu is None else Options(sglang=sglang, gpu=gpu)
+    options = Options(sglang=sglang, host_memory_bytes=host_memory)
+    if gpu is not None:
+        options = replace(options, gpu=gpu)
     return examine(engine, "python", options)
 
 

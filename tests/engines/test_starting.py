@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hicache_config.core.findings import ConfigurationError, Finding, has_errors
+from hicache_config.core.units import GIB
 from hicache_config.engines.sglang import starting
 from hicache_config.engines.sglang.modes import Mode
 from hicache_config.engines.sglang.starting import (
@@ -21,6 +22,7 @@ from hicache_config.engines.sglang.starting import (
     stop,
     unenforceable,
 )
+from hicache_config.memory import Headroom, HostFacts
 
 
 @dataclass
@@ -125,6 +127,28 @@ def test_enforcing_without_a_size_is_told(
     with caplog.at_level(logging.WARNING, "sglang.hicache_config"):
         on_arguments(ServerArgs(enable_hierarchical_cache=True, hicache_size=size), previous)
     assert ("no --hicache-size to enforce" in caplog.text) == told
+
+
+@pytest.mark.parametrize(
+    ("total", "limit", "refused"), [(64, None, True), (640, None, False), (640, 64, True), (640, 2**30, False)]
+)
+def test_a_size_that_this_machine_can_never_hold_is_refused(
+    monkeypatch: pytest.MonkeyPatch, total: int, limit: int | None, refused: bool
+) -> None:
+    """However little is free while the arguments are read: a server that ends just now may give back the rest."""
+    room = None if limit is None else Headroom(0, limit * GIB, limit * GIB, "memory.max")
+    facts = HostFacts(total_bytes=total * GIB, available_bytes=0, cgroup=room)
+    monkeypatch.setattr("hicache_config.memory.examine_host", lambda: facts)
+    given = {"enable_hierarchical_cache": True, "hicache_size": 100, "model_path": "meta-llama/Meta-Llama-3.1-8B"}
+    findings = rule_findings(given, "0.5.23", Mode.ENFORCE)
+    assert [finding.argument for finding in findings if finding.code == "HC501"] == ["hicache_size"] * refused
+
+
+@pytest.mark.parametrize("given", [{}, {"hicache_ratio": 2.0}])
+def test_that_a_fit_is_not_known_yet_is_not_told(given: dict[str, Any]) -> None:
+    """SGLang knows its device slots when it looks at the memory."""
+    given |= {"enable_hierarchical_cache": True, "model_path": "meta-llama/Meta-Llama-3.1-8B"}
+    assert "HC505" not in {finding.code for finding in rule_findings(given, "0.5.23", Mode.CHECK)}
 
 
 def test_arguments_that_no_table_knows_are_no_error() -> None:
