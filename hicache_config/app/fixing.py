@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import stat
 import tempfile
 from collections import Counter
@@ -47,7 +48,7 @@ class Fixed:
 
     def diff(self) -> str:
         """The change as a unified diff."""
-        before, after = self.before.splitlines(keepends=True), self.after.splitlines(keepends=True)
+        before, after = (re.findall(r"[^\n]*\n|[^\n]+", text) for text in (self.before, self.after))
         lines = difflib.unified_diff(before, after, self.source, self.source)
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 

@@ -10,6 +10,9 @@ import sys
 
 def main() -> None:
     """The entry point of `hicache-config`; ends the process with the exit status of the contract."""
+    from .streams import prepare
+
+    prepare()
     if sys.stdout.isatty() and ({"-h", "--help"} & set(sys.argv) or len(sys.argv) == 1):
         # Help for a person looks better with rich; a program, and every other command, is spared its import. It has to
         # happen before the commands' modules take their classes from click.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from importlib import import_module
@@ -11,6 +12,9 @@ import click
 
 #: Commands in the order of the help; each lives in the module of its name and is imported when it is asked for.
 COMMANDS = ("validate", "plan", "explain", "rules", "schema", "docs", "doctor")
+
+#: What a full disk says.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Commands(click.Group):
@@ -51,6 +55,11 @@ def group(debug: bool) -> None:
     """
 
 
+def _drop_output() -> None:
+    """Let what is left of standard output go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def run() -> NoReturn:
     """Run the command line; never shows a traceback unless `--debug` asks for it."""
     try:
@@ -65,15 +74,20 @@ def run() -> NoReturn:
         status = 2
     except BrokenPipeError:
         # The reader went away; nothing more can be said, and Python must not try at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         status = 141
     except Exception as fault:
         if "--debug" in sys.argv:
             raise
-        click.echo(
-            f"hicache-config: a fault of this program ({type(fault).__name__}: {fault}). "
-            "Please report it with the input; --debug before the command shows where.",
-            err=True,
-        )
-        status = 3
+        if isinstance(fault, OSError) and fault.errno in _NO_ROOM:
+            click.echo(f"hicache-config: the output can't be written: {os.strerror(fault.errno)}", err=True)
+            _drop_output()
+            status = 2
+        else:
+            click.echo(
+                f"hicache-config: a fault of this program ({type(fault).__name__}: {fault}). "
+                "Please report it with the input; --debug before the command shows where.",
+                err=True,
+            )
+            status = 3
     sys.exit(status if isinstance(status, int) else 0)

@@ -49,7 +49,7 @@ def versions_of(rule: Rule) -> str:
 
 def rule_line(rule: Rule) -> str:
     """A rule on one line: code, severity, name, releases."""
-    return f"{rule.code}  {rule.severity:<7}  {rule.name:<40}  {versions_of(rule)}"
+    return f"{rule.code}  {rule.severity:<7}  {rule.name:<39}  {versions_of(rule)}"
 
 
 def rule_record(rule: Rule) -> dict[str, Any]:

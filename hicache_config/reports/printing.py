@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import sys
 from typing import Any
@@ -11,8 +12,21 @@ from .report import Report
 
 
 def to_json(value: Any) -> str:
-    """A report as JSON text; the same for the same report, byte for byte."""
-    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    """A report as JSON text; the same for the same report, byte for byte.
+
+    JSON is UTF-8: where standard output is not, or a file's name is not, the text is ASCII with escapes.
+    """
+    text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return text if _is_utf8(text) else json.dumps(value, indent=1, allow_nan=False) + "\n"
+
+
+def _is_utf8(text: str) -> bool:
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return codecs.lookup(encoding).name == "utf-8"
 
 
 def print_report(report: Report, form: str, *, quiet: bool = False, color: bool = True, strict: bool = False) -> None:
@@ -36,7 +50,8 @@ def _written(report: Report, form: str, *, quiet: bool, color: bool, strict: boo
     if form == "junit":
         from .junit import junit
 
-        return junit(report, strict=strict)
+        text = junit(report, strict=strict)
+        return text if _is_utf8(text) else text.encode("ascii", "xmlcharrefreplace").decode()
     from .text import report_text
 
     return report_text(report, quiet=quiet, color=color)

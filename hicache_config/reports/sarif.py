@@ -78,4 +78,5 @@ def _result(placed: Placed, source: SourceReport, index: Mapping[str, int]) -> d
 
 def uri_of(source: str) -> str:
     """A source's name as a relative or absolute URI reference."""
-    return quote(source.replace("\\", "/").removeprefix("./"), safe="/:@!$&'()*+,;=~-._")
+    name = source.replace("\\", "/").removeprefix("./")
+    return quote(name.encode(errors="surrogateescape"), safe="/:@!$&'()*+,;=~-._")

@@ -24,10 +24,17 @@ def wants_color(allowed: bool) -> bool:
     return allowed and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
 
 
+def _visible(text: str) -> str:
+    """The text with escapes for what a terminal would obey or could not show, such as in the name of a file."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
 def render(lines: Iterable[Line], *, color: bool) -> str:
     """The lines as text, with terminal colours where `color` holds."""
     if not color:
-        return "".join("".join(text for text, _ in line).rstrip() + "\n" for line in lines)
+        return "".join(_visible("".join(text for text, _ in line)).rstrip() + "\n" for line in lines)
     from io import StringIO
 
     from rich.console import Console
@@ -36,5 +43,5 @@ def render(lines: Iterable[Line], *, color: bool) -> str:
     buffer = StringIO()
     console = Console(file=buffer, force_terminal=True, width=10_000, highlight=False, soft_wrap=True)
     for line in lines:
-        console.print(Text.assemble(*((text, style) for text, style in line)))
+        console.print(Text.assemble(*((_visible(text), style) for text, style in line)))
     return buffer.getvalue()

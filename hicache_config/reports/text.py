@@ -5,14 +5,15 @@ Must not import anything above this floor.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator
 
 from .report import Placed, Report
 from .screen import Line, plain, render, wants_color
 
 STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
-#: The widest piece of a source line that is shown.
-_WIDTH = 100
+#: The widest piece of a source line that is shown: with the line's number, a terminal of 80 columns holds it.
+_WIDTH = 72
 
 
 def report_text(report: Report, *, quiet: bool = False, color: bool = True) -> str:
@@ -75,14 +76,26 @@ def _value(value: object) -> str:
 
 def _excerpt(placed: Placed, text: str) -> Iterator[Line]:
     place = placed.place
-    lines = text.splitlines()
+    lines = text.split("\n")  # as places count them: no other character ends a line
     if place is None or not 1 <= place.line <= len(lines):
         return
     line = lines[place.line - 1]
-    end = place.end_column if place.end_line == place.line else len(line) + 1
-    start = max(0, place.column - 1 - _WIDTH // 2) if len(line) > _WIDTH else 0
+    column = place.column - 1
+    end = place.end_column - 1 if place.end_line == place.line else len(line)
+    start = max(0, min(column - _WIDTH // 2, len(line) - _WIDTH))
     shown = "".join(char if char.isprintable() else " " for char in line[start : start + _WIDTH])
-    length = max(1, min(end - place.column, _WIDTH - (place.column - 1 - start)))
-    number = f"{place.line:>5}"
-    yield ((f"{number} | ", "dim"), (shown, ""))
-    yield (("      | ", "dim"), (" " * (place.column - 1 - start) + "^" * length, STYLES[placed.finding.severity]))
+    before, under = _columns(shown[: column - start]), _columns(shown[column - start : end - start])
+    if start > 0:
+        shown = "…" + shown[1:]
+    if start + _WIDTH < len(line):
+        shown = shown[:-1] + "…"
+    yield ((f"{place.line:>5} | ", "dim"), (shown, ""))
+    yield (("      | ", "dim"), (" " * before + "^" * max(1, under), STYLES[placed.finding.severity]))
+
+
+def _columns(text: str) -> int:
+    """Columns of a terminal that a text takes: two for a wide character, none for one that joins the one before."""
+    if text.isascii():
+        return len(text)
+    wide = sum(unicodedata.east_asian_width(char) in ("W", "F") for char in text)
+    return len(text) + wide - sum(unicodedata.combining(char) > 0 for char in text)

@@ -44,7 +44,13 @@ def test_every_command_has_help(command: str) -> None:
         (["validate", GOOD, BAD], 1),
         (["validate", "no/such/file"], 2),
         (["validate", BAD, "--ignore", "HC"], 0),
-        (["validate", BAD, "--select", "HC9"], 0),
+        (["validate", BAD, "--select", "HC7"], 0),
+        (["validate", BAD, "--select", "hc7,HC503"], 0),
+        (["validate", BAD, "--select", "HC9"], 2),
+        (["validate", BAD, "--ignore", "HC1,HC199"], 2),
+        (["validate", BAD, "--ignore", "both-size-and-ratio"], 2),
+        (["validate", GOOD, "--gpu", "h100"], 2),
+        (["validate", GOOD, "--gpu", ""], 2),
         (["validate"], 2),
         (["validate", "--"], 2),
         (["validate", GOOD, "--", "sglang", "serve"], 2),
@@ -53,9 +59,12 @@ def test_every_command_has_help(command: str) -> None:
         (["validate", GOOD, "--sglang", "new"], 2),
         (["validate", GOOD, "--compare", "0.4.0"], 2),
         (["validate", GOOD, "--host-memory", "lots"], 2),
-        (["validate", GOOD, "--host-memory", "1500"], 1),
+        (["validate", GOOD, "--host-memory", "1500"], 2),
+        (["validate", GOOD, "--host-memory", "0"], 1),
+        (["validate", GOOD, "--host-memory", "1500000000000"], 0),
         (["validate", GOOD, "--device-slots", "kv"], 2),
         (["validate", GOOD, "--device-slots", "kv=0"], 2),
+        (["validate", GOOD, "--device-slots", "kv=1, swa=2,"], 0),
         (["validate", GOOD, "--device-slots", "kv=5,swa=6"], 0),
         (["validate", GOOD, "--env", "NAME"], 2),
         (["validate", GOOD, "--ranks-per-node", "0"], 2),
@@ -91,6 +100,24 @@ def test_exit_statuses(words: list[str], status: int) -> None:
     result = call(*words)
     assert result.exit_code == status, result.output
     assert result.exception is None or isinstance(result.exception, SystemExit)
+
+
+@pytest.mark.parametrize("spelled", ["sm100", "SM100", "sm_100", "sm100a", " sm100"])
+def test_a_gpu_counts_however_it_is_spelled(spelled: str) -> None:
+    words = ["--gpu", spelled, "--", "sglang", "serve", "--enable-hierarchical-cache", "--kv-cache-dtype", "mxfp8"]
+    assert "needs a Blackwell GPU" not in call("validate", *words).stdout
+    assert json.loads(call("plan", "--format", "json", *words).stdout)["gpu"] == "sm100"
+
+
+def test_device_slots_of_a_list_with_spaces_are_those_pools() -> None:
+    words = ["plan", GOOD, "--format", "json", "--device-slots", "kv=64, swa=5"]
+    written = json.loads(call(*words).stdout)
+    assert written["stages"][0]["pools"][0]["device_slots"] == 64
+    assert any("--device-slots swa is not used" in text for text in written["assumptions"])
+
+
+def test_rules_fit_a_terminal() -> None:
+    assert max(map(len, call("rules").stdout.splitlines())) <= 80
 
 
 def test_strict_makes_warnings_count() -> None:
