@@ -35,11 +35,28 @@ def _arguments(here: Examined, there: Examined) -> Iterator[Finding]:
         if change.name not in here.reading.given or change.what in ("added", "removed"):
             continue
         before, after = (change.old, change.new) if newer_is_there else (change.new, change.old)
-        if change.what in ("default", "choices", "kind", "deprecated", "refused"):
-            yield _note(
-                f"has another {change.what} of {change.name}: {_shown(after)} instead of {_shown(before)}",
-                there, argument=change.name, asked=_plain(before), gets=_plain(after),
-            )  # fmt: skip
+        words = _change(change.what, change.name, before, after)
+        if words:
+            yield _note(words, there, argument=change.name, asked=_plain(before), gets=_plain(after))
+
+
+def _change(what: str, name: str, before: Any, after: Any) -> str:
+    """A change of the argument tables in words; nothing for one that no reader notices."""
+    if what == "default":
+        return f"has another default of {name}: {_shown(after)} instead of {_shown(before)}"
+    if what == "kind":
+        return f"reads {name} as {after} instead of {before}"
+    if what == "deprecated":
+        return f"calls {name} deprecated" if after else f"does not call {name} deprecated"
+    if what == "refused":
+        return f"refuses {name}" if after else f"does not refuse {name}"
+    if what != "choices":
+        return ""
+    if not before or not after:
+        return f"takes any value of {name}" if before else f"takes only these values of {name}: {_shown(after)}"
+    added, missing = [each for each in after if each not in before], [each for each in before if each not in after]
+    parts = [f"with {_shown(tuple(added))}" if added else "", f"without {_shown(tuple(missing))}" if missing else ""]
+    return f"has other choices of {name}: {' and '.join(filter(None, parts))}" if any(parts) else ""
 
 
 def _values(here: Examined, there: Examined) -> Iterator[Finding]:

@@ -249,11 +249,8 @@ def storage_takes_host_memory(case: Case) -> Iterator[Seen]:
     if not amount:
         return
     ranks = sharing_ranks(case.args)
-    divided = (
-        f" (its segment divided by {ranks} ranks, and a buffer)"
-        if backend == "mooncake" and amount > MOONCAKE_BUFFER
-        else ""
-    )
+    shared = f"its segment divided by {ranks} ranks" if ranks > 1 else "its segment"
+    divided = f" ({shared}, and a buffer)" if backend == "mooncake" and amount > MOONCAKE_BUFFER else ""
     yield Seen(
         _BACKEND,
         f"{backend} takes {format_gb(amount)} of host memory per rank beside the host pools{divided}",
