@@ -37,7 +37,7 @@ def _arguments(here: Examined, there: Examined) -> Iterator[Finding]:
         before, after = (change.old, change.new) if newer_is_there else (change.new, change.old)
         words = _change(change.what, change.name, before, after)
         if words:
-            yield _note(words, there, argument=change.name, asked=_plain(before), gets=_plain(after))
+            yield _note(words, there, argument=change.name)
 
 
 def _change(what: str, name: str, before: Any, after: Any) -> str:
@@ -64,7 +64,8 @@ def _values(here: Examined, there: Examined) -> Iterator[Finding]:
     mine, others = here.resolution.final(), there.resolution.final()
     for name in sorted(mine.keys() | others.keys()):
         if name not in mine or name not in others:
-            if name in here.reading.given:
+            # That one of them refuses it is a finding of that release.
+            if name in here.reading.given and name not in here.reading.invalid | there.reading.invalid:
                 has = "does not have" if name not in others else "has"
                 yield _note(f"{has} {name}", there, argument=name)
         elif mine[name] != others[name]:

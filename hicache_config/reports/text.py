@@ -63,9 +63,9 @@ def finding_lines(placed: Placed, source: str, text: str, *, engine: str | None 
     )
     if place is not None:
         yield from _excerpt(placed, text if placed.text is None else placed.text)
-    if finding.gets is not None:
-        asked = "" if finding.asked is None else f"asked {_value(finding.asked)}, "
-        yield ((f"      {asked}gets {_value(finding.gets)}", "dim"),)
+    asked, gets = (None if value is None else _value(value) for value in (finding.asked, finding.gets))
+    if gets is not None and not (gets in finding.message and (asked or "") in finding.message):
+        yield ((f"      {'' if asked is None else f'asked {asked}, '}gets {gets}", "dim"),)
     if finding.help:
         yield (("      = ", "cyan"), (finding.help, ""))
 

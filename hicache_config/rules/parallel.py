@@ -219,11 +219,10 @@ def ranks_and_nodes(case: Case) -> Iterator[Seen]:
     """Ranks that nodes cannot share evenly, or replicas over nodes."""
     nodes, ranks = case.raw("nnodes"), case.raw("tp_size") * case.resolved("pp_size")
     if nodes > 1 and ranks % nodes:
+        product = f"tensor {case.raw('tp_size')} x stages {case.resolved('pp_size')}"
         yield Seen(
             "nnodes",
-            f"{ranks} ranks (tensor {case.raw('tp_size')} x stages {case.resolved('pp_size')}) can't be shared "
-            "evenly by "
-            f"{nodes} nodes",
+            f"{ranks} rank{'' if ranks == 1 else 's'} ({product}) can't be shared evenly by {nodes} nodes",
             "Choose sizes whose product the nodes divide.",
             asked=nodes,
         )
