@@ -5,6 +5,7 @@ Must not import anything above this floor.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from collections.abc import Mapping as Map
 
@@ -12,7 +13,10 @@ from .launch import mentions_launch
 from .text import Traced
 from .tree import Mapping, Node, Scalar, Sequence, text_of
 
-_KINDS = {"ConfigMap": "data", "Secret": "stringData"}
+#: Kinds that hold texts for others, and the key that these stand under.
+HOLDING = {"ConfigMap": "data", "Secret": "stringData"}
+#: What may be the name of a variable; other keys are files.
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _REFERENCES = ("configMapKeyRef", "secretKeyRef")
 _SOURCES = ("configMapRef", "secretRef")
 
@@ -24,7 +28,7 @@ class ConfigMaps:
         self.maps: dict[str, dict[str, Traced]] = {}
         self.ran: set[int] = set()
         for tree in _objects(trees):
-            data = tree.get(_KINDS.get(text_of(tree.get("kind")) or "", ""))
+            data = tree.get(HOLDING.get(text_of(tree.get("kind")) or "", ""))
             if isinstance(data, Mapping):
                 found = self.maps.setdefault(text_of(tree.at("metadata", "name")) or "", {})
                 found |= {e.key: e.value.traced(text) for e in data.entries if isinstance(e.value, Scalar)}
@@ -52,7 +56,8 @@ class ConfigMaps:
             for kind in _SOURCES:
                 reference = item.get(kind) if isinstance(item, Mapping) else None
                 name = text_of(reference.get("name")) if isinstance(reference, Mapping) else None
-                found |= {prefix + key: each for key, each in self.maps.get(name or "", {}).items()}
+                held = self.maps.get(name or "", {})
+                found |= {prefix + key: each for key, each in held.items() if _VARIABLE.fullmatch(prefix + key)}
         return found
 
     def scripts_of(self, words: Iterable[Traced]) -> Iterator[Traced]:

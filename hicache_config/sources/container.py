@@ -13,7 +13,7 @@ from ..arguments.given import Place
 from ..core.releases import release_key
 from .command import parse
 from .document import Engine, Noted
-from .launch import Launch, are_arguments, find_launch, image_arguments, inner_scripts
+from .launch import Launch, are_arguments, find_launch, image_arguments, inner_scripts, without_model_type
 from .limits import LimitError, docker_bytes, slurm_bytes
 from .notes import not_known, note, shortened
 from .shell import Command, read_script
@@ -110,7 +110,8 @@ def engine_of_launch(launch: Launch, lines: Lines, release: str, around: Surroun
     around = around or Surroundings()
     # Source: SGLang's cli/serve.py takes a first word as the model since 0.5.16.
     model_first = launch.model_first and release_key(release) >= (0, 5, 16)
-    parsed = parse(launch.arguments, lines, release, model_first=model_first, launcher=launch.launcher)
+    words = without_model_type(launch.arguments) if launch.model_first else launch.arguments
+    parsed = parse(words, lines, release, model_first=model_first, launcher=launch.launcher)
     environment, notes = known_environment({**around.environment, **launch.environment}, lines)
     return Engine(
         given=tuple(parsed.given),

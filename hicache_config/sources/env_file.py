@@ -15,11 +15,16 @@ from .text import Builder, Traced
 MOST = 2_000
 
 _LINE = re.compile(r"^[ \t]*(?:export[ \t]+)?([A-Za-z_][\w.]*)[ \t]*=[ \t]*", re.MULTILINE | re.ASCII)
+_BEHIND = re.compile(r"(?:(?<=[ \t=])|[ \t]+)#")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
 
-def read_env_file(text: str, base: int, substitute: Callable[[Traced, dict[str, Traced]], Traced]) -> dict[str, Traced]:
+def read_env_file(
+    text: str, base: int, substitute: Callable[[Traced, dict[str, Traced]], Traced], *, comments: bool = True
+) -> dict[str, Traced]:
     """The variables of a file; offsets in it count from `base`. A later line of a name wins.
+
+    `comments`: whether one may stand behind a value, as Compose has it and systemd has not.
 
     `substitute` puts in what `$NAME` stands for in a value without single quotes, given the variables so far.
     """
@@ -27,19 +32,19 @@ def read_env_file(text: str, base: int, substitute: Callable[[Traced, dict[str, 
     found: dict[str, Traced] = {}
     here = 0
     while len(found) < MOST and (line := _LINE.search(text, here)) is not None:
-        value, here, is_literal = _value(source, line.end())
+        value, here, is_literal = _value(source, line.end(), comments=comments)
         found[line[1]] = value if is_literal else substitute(value, found)
     return found
 
 
-def _value(source: Traced, start: int) -> tuple[Traced, int, bool]:
+def _value(source: Traced, start: int, *, comments: bool) -> tuple[Traced, int, bool]:
     """A value, where it ends, and whether it stands in single quotes."""
     text = source.text
     quote = text[start : start + 1]
     if quote not in ("'", '"'):
         stop = text.find("\n", start)
         stop = len(text) if stop < 0 else stop
-        comment = re.compile(r"(?:^|[ \t]+)#").search(text, start, stop)
+        comment = _BEHIND.search(text, start, stop) if comments else None
         plain = source.part(start, comment.start() if comment is not None else stop)
         return plain.part(0, len(plain.text.rstrip())), stop, False
     out = Builder(source.offset(start))

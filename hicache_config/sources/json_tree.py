@@ -273,4 +273,8 @@ def inside_text(value: Traced, lines: Lines) -> dict[str, Place]:
     if not value.text.lstrip().startswith("{"):
         return {}
     node, _ = read_json(value.text)
-    return dict(parts(moved(node, value), lines)) if node is not None else {}
+    if node is None:
+        return {}
+    if len(set(value.starts)) == 1:  # it is written otherwise, so that nothing in it has a place of its own
+        return dict.fromkeys((pointer for pointer, _ in parts(node, lines)), lines.place(value.begin, value.end))
+    return dict(parts(moved(node, value), lines))

@@ -11,15 +11,18 @@ from collections.abc import Iterable, Iterator
 from collections.abc import Mapping as Map
 from dataclasses import dataclass, replace
 
-from .config_map import ConfigMaps
+from .config_map import HOLDING, ConfigMaps
 from .container import Surroundings, engines_of_script, engines_of_words, limit_of
 from .document import Engine
+from .launch import mentions_launch
 from .limits import kubernetes_bytes
 from .manifest import Substitute, kubernetes_variables, scalar_at, split_words, variables, words_of
 from .text import Lines, Traced
-from .tree import Mapping, Node, Scalar, Sequence, moved, text_of
+from .tree import Entry, Mapping, Node, Scalar, Sequence, moved, text_of
 
 _LISTS_OF_FLAGS = re.compile(r"(?:\w*(?:args?|flags|arguments|options|command|cmd))", re.IGNORECASE)
+#: Keys under which people write about commands; a patch is read as what it is.
+_TOLD = frozenset({"description", "summary", "title", "name", "comment", "help", "message", "notes", "patch"})
 _PATCHED = re.compile(r"(?P<container>.*/containers/[^/]+)/(?P<what>args|command|env|resources/limits/memory)(?:/.*)?")
 
 
@@ -55,18 +58,26 @@ class KubernetesReader:
             yield from self._patches(node)
             for item in node.items:
                 yield from self.read(item, name)
-        if not isinstance(node, Mapping):
+        if not isinstance(node, Mapping) or text_of(node.get("kind")) in HOLDING:
             return
         name = text_of(node.at("metadata", "name")) or name
         engines = list(self._container(node)) or list(self._values(node))
         own = text_of(node.get("name"))
-        for engine in engines:
+        for engine in engines or self._scripts(node):
             yield Found("/".join(dict.fromkeys(part for part in (name, own) if part)) or None, engine)
         for entry in node.entries:
             if not engines or isinstance(entry.value, Mapping):
-                yield from self.read(entry.value, own or name if not _is_helm_word(entry.key) else entry.key)
+                yield from self._of_entry(entry, own or name)
             if entry.key == "patch":
                 yield from self._patch_text(entry.value, name)
+
+    def _of_entry(self, entry: Entry, name: str | None) -> Iterator[Found]:
+        """What stands under a key, which is a name itself for a role in values and a service of a graph."""
+        if entry.key == "services" and isinstance(entry.value, Mapping):
+            for service in entry.value.entries:
+                yield from self.read(service.value, service.key)
+        else:
+            yield from self.read(entry.value, entry.key if _is_helm_word(entry.key) else name)
 
     # --- containers -----------------------------------------------------------------------------------------------
 
@@ -89,7 +100,7 @@ class KubernetesReader:
     def _around(self, node: Mapping) -> tuple[Surroundings, Substitute]:
         """The variables and the limit beside a command."""
         given = self.maps.variables(node.get("envFrom"))
-        for key in ("env", "environment", "extraEnv", "extraEnvVars"):
+        for key in ("env", "environment", "envs", "extraEnv", "extraEnvVars"):
             given |= variables(node.get(key), self.text, kubernetes_variables(given), self.maps.variable)
         limit = scalar_at(node, "resources", "limits", "memory") or scalar_at(node, "memory")
         found = limit_of(limit.traced(self.text), self.lines, kubernetes_bytes) if limit is not None else Surroundings()
@@ -106,6 +117,19 @@ class KubernetesReader:
             items = words_of(entry.value, self.text, substitute, split=False)
             words = [word for item in items for word in (split_words(item) if item.text.startswith("-") else [item])]
             yield from engines_of_words(words, self.lines, self.release, around)
+
+    # --- scripts --------------------------------------------------------------------------------------------------
+
+    def _scripts(self, node: Mapping) -> Iterator[Engine]:
+        """Scripts under any key: `entrypoint` of a RayJob, `run` of a task or a workflow's step."""
+        if any(entry.key in ("args", "command") for entry in node.entries):
+            return
+        for entry in node.entries:
+            value = entry.value
+            if not isinstance(value, Scalar) or entry.key in _TOLD or not mentions_launch(text_of(value) or ""):
+                continue
+            around, substitute = self._around(node)
+            yield from engines_of_script(substitute(value.traced(self.text)), self.lines, self.release, around)
 
     # --- Kustomize ------------------------------------------------------------------------------------------------
 

@@ -90,6 +90,19 @@ class Launch:
         return {match[1]: word.behind(match.end()) for match, word in found if match is not None}
 
 
+def without_model_type(words: Sequence[Traced]) -> list[Traced]:
+    """The words without `--model-type llm`, which `sglang serve` takes for itself.
+
+    Source: SGLang 0.5.10 to 0.5.23, cli/serve.py.
+    """
+    kept: list[Traced] = []
+    for index, word in enumerate(words):
+        is_value = index > 0 and words[index - 1].text == "--model-type"
+        if not is_value and word.text.partition("=")[0] != "--model-type":
+            kept.append(word)
+    return kept
+
+
 def find_launch(words: Sequence[Traced]) -> Launch | None:
     """The start of a server in the words of one command, or None."""
     first = next((word.text for word in words if not _ENVIRONMENT.match(word.text)), "")

@@ -29,6 +29,7 @@ _SHOWING = re.compile(
     r"(?:.*\.)?(?:print|pprint|write|debug|info|warning|error|log|echo|add_argument|ArgumentParser|join|quote|format|dumps"
     r"|append|extend|raise_for_status|fail|skip|assert\w*|Error|\w*Error|\w*Exception)"
 )
+_WORD = re.compile(r"\w+")
 _NAME = re.compile(r"[A-Z][A-Z0-9_]*", re.ASCII)
 
 
@@ -131,16 +132,16 @@ class PythonReader:
 
     def _changing(self, call: ast.Call, scope: Scope) -> None:
         """`x.append(…)`, `x.extend(…)`, `x.update(…)`."""
-        if not isinstance(call.func, ast.Attribute) or not isinstance(call.func.value, ast.Name) or not call.args:
+        if not isinstance(call.func, ast.Attribute) or not isinstance(call.func.value, ast.Name):
             return
-        name, given = call.func.value.id, self.evaluator.value(call.args[0], scope)
-        held = scope.get(name)
+        name, held = call.func.value.id, scope.get(call.func.value.id)
+        given = self.evaluator.value(call.args[0], scope) if call.args else self.evaluator.keywords(call, scope)
         if call.func.attr == "append" and isinstance(held, Row):
             scope[name] = added(held, Row((given,)), self.evaluator.hole(call))
         elif call.func.attr == "extend" and isinstance(held, Row):
-            scope[name] = added(held, given, self.evaluator.hole(call.args[0]))
+            scope[name] = added(held, given, self.evaluator.hole(call))
         elif call.func.attr == "update" and isinstance(held, Table):
-            rest = Table((), (self.evaluator.hole(call.args[0]),))
+            rest = Table((), (self.evaluator.hole(call),))
             scope[name] = (given if isinstance(given, Table) else rest).over(held)
         else:
             return
@@ -179,16 +180,18 @@ class PythonReader:
 
     def _differing(self, node: ast.stmt, name: str, values: Sequence[Value | None], shown: str) -> Value:
         begin, _ = self.evaluator.span(node)
+        keyword = _WORD.match(self.text, begin)
+        end = begin + 1 if keyword is None else keyword.end()
         why = f"depends on `{shown}`"
         rows = [value for value in values if isinstance(value, Row)]
         if not rows:
-            return Traced.hole(Unknown(name, why, begin, begin + 1, "HC009"))
+            return Traced.hole(Unknown(name, why, begin, end, "HC009"))
         common: list[Value] = []
         for items in zip(*(row.items for row in rows), strict=False):
             if not all(item is items[0] or same(item, items[0]) for item in items) or len(rows) < len(values):
                 break
             common.append(items[0])
-        return Row((*common, Traced.hole(Unknown(f"a part of {name}", why, begin, begin + 1, "HC009"))))
+        return Row((*common, Traced.hole(Unknown(f"a part of {name}", why, begin, end, "HC009"))))
 
     def _shown(self, node: ast.expr) -> str:
         begin, end = self.evaluator.span(node)
@@ -257,16 +260,7 @@ class PythonReader:
 
     def _engine(self, call: ast.Call, scope: Scope) -> None:
         """`Engine(model_path=…, hicache_size=…)`: keywords, and dictionaries that are put in with `**`."""
-        table = Table(())
-        for each in call.keywords:
-            value = self.evaluator.value(each.value, scope)
-            if each.arg is not None:
-                begin, _ = self.evaluator.span(each)
-                table = Table(((Traced.of(each.arg, begin), value),)).over(table)
-            elif isinstance(value, Table):
-                table = value.over(table)
-            else:
-                table = Table(table.entries, (*table.rest, self.evaluator.hole(each.value)))
+        table = self.evaluator.keywords(call, scope)
         known = [find(key.text, self.release) for key, _ in table.entries]
         if any(named is not None and not named.is_abbreviation for named in known):
             self._table(table, self.environment)

@@ -239,16 +239,28 @@ class Evaluator:
         if name in ("shlex.join",) and isinstance(first, Row):
             return joined(first, " ", begin, end)
         if name == "dict" and not node.args:
-            pairs = ((each.arg, each.value) for each in node.keywords if each.arg is not None)
-            return Table(
-                tuple((Traced.at(key, begin, end), self.value(value, scope, depth + 1)) for key, value in pairs)
-            )
+            return self.keywords(node, scope, depth + 1)
         if name == "json.dumps" and first is not None:
             known, value = plain_of(first)
             return Traced.at(json.dumps(value), begin, end) if known else self.hole(node)
         if isinstance(node.func, ast.Attribute):
             return self._method(node, node.func, given, scope, depth)
         return self.hole(node)
+
+    def keywords(self, node: ast.Call, scope: Scope, depth: int = 0) -> Table:
+        """The keywords of a call, with what dictionaries put in with `**`."""
+        out = Table(())
+        for each in node.keywords[:MOST_ITEMS]:
+            value = self.value(each.value, scope, depth)
+            if each.arg is not None:
+                begin, end = self.span(each)
+                key = Traced.of(each.arg, begin) if self.moved is None else Traced.at(each.arg, begin, end)
+                out = Table(((key, value),)).over(out)
+            elif isinstance(value, Table):
+                out = value.over(out)
+            else:
+                out = Table(out.entries, (*out.rest, self.hole(each.value)))
+        return out
 
     def _method(self, node: ast.Call, func: ast.Attribute, given: list[Value], scope: Scope, depth: int) -> Value:
         own = self.value(func.value, scope, depth + 1)

@@ -37,7 +37,7 @@ class Beside:
         try:
             found = self._found(named)
             if found.path in self._open:
-                raise NotOpened("is what takes it in")
+                raise NotOpened("is being read already")
             self._left, self._times = self._left - len(found.text), self._times - 1
             if self._left < 0 or self._times < 0:
                 raise NotOpened("is one too many to be read")

@@ -129,7 +129,7 @@ def _of_files(files: list[Traced], lines: Lines, notes: NoteList) -> dict[str, T
             if not is_optional:
                 notes.append(_unread(name, str(why), lines))
             continue
-        found |= read_env_file(opened.text, opened.base, lambda value, _: value)
+        found |= read_env_file(opened.text, opened.base, lambda value, _: value, comments=False)
     return found
 
 

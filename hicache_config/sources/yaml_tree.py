@@ -152,7 +152,11 @@ class _Converter:
                 for entry in self._merged(value, depth):
                     merged.setdefault(entry.key, entry)
                 continue
-            entry = Entry(str(name), key.start_mark.index, key.end_mark.index, self.convert(value, depth + 1))
+            key_end = key.end_mark.index
+            found = self.convert(value, depth + 1)
+            if isinstance(found, Scalar) and found.value is None and found.start == found.end:
+                found = Scalar(None, key_end, key_end)  # nothing is written; the parser has it where the next key is
+            entry = Entry(str(name), key.start_mark.index, key_end, found)
             if entry.key in own:
                 self._duplicate(entry, own[entry.key])
                 del own[entry.key]

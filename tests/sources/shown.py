@@ -52,8 +52,10 @@ def _note(document: Document, noted: Noted) -> str:
 def _cut(document: Document, place: Place | None) -> str:
     if place is None:
         return "nowhere"
-    text = json.dumps(cut(document.text, place), ensure_ascii=False)
-    return f"{place.line}:{place.column}-{place.end_line}:{place.end_column} {text}"
+    whole = document.included[place.file] if place.file else document.text
+    text = json.dumps(cut(whole, place), ensure_ascii=False)
+    file = f"{place.file}:" if place.file else ""
+    return f"{file}{place.line}:{place.column}-{place.end_line}:{place.end_column} {text}"
 
 
 def cut(text: str, place: Place) -> str:
