@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from numbers import Integral
 from typing import Any, Literal
 
 from .findings import Finding
@@ -105,14 +106,17 @@ class DevicePool:
         }  # fmt: skip
         for name, low in least.items():
             value = getattr(self, name)
-            if value is not None and not low <= value <= LARGEST:
-                wrong(f"{name} is {value:,}", f"Write a whole number from {low} to 2**63 - 1.")
+            if value is None and name not in ("page_size", "extra_pages", "stack"):
+                continue
+            if not isinstance(value, Integral) or not low <= int(value) <= LARGEST:
+                shown = f"{value:,}" if isinstance(value, Integral) else repr(value)
+                wrong(f"{name} is {shown}", f"Write a whole number from {low} to 2**63 - 1.")
         if self.bytes_per_slot is None and self.page_bytes is None:
             wrong(
                 "neither bytes_per_slot nor page_bytes is given",
                 "Give bytes_per_slot, the bytes of one slot on one rank.",
             )
-        if self.device_bytes == 0 and self.bytes_per_page and self.follows is None:
+        if not found and self.device_bytes == 0 and self.bytes_per_page and self.follows is None:
             # SGLang would give it no share of the size and size it by the ratio, out of step with the other stages.
             wrong("device_bytes is 0, and its slots hold bytes", "Give its bytes on the device, or leave it out.")
         if any(not 0 <= amount <= LARGEST for amount in self.packed_bytes):

@@ -19,6 +19,12 @@ def codes(*pools: DevicePool) -> list[str]:
         DevicePool("kv", -5, 1),
         DevicePool("kv", 1, -1),
         DevicePool("kv", 1, 1, page_size=0),
+        DevicePool("kv", 5.5, 1),  # type: ignore[arg-type]
+        DevicePool("kv", "5", 1),  # type: ignore[arg-type]
+        DevicePool("kv", 1, 64.0),  # type: ignore[arg-type]
+        DevicePool("kv", 1, 1, page_size=None),  # type: ignore[arg-type]
+        DevicePool("kv", 1, 1, page_size="64", device_bytes=0),  # type: ignore[arg-type]
+        DevicePool("kv", 1, 1, device_bytes=float("nan")),  # type: ignore[arg-type]
         DevicePool("kv", 1, 1, extra_pages=-1),
         DevicePool("kv", 1, 1, device_bytes=-1),
         DevicePool("kv", 1, 1, device_bytes=0),
