@@ -18,6 +18,7 @@ from .text import HOLE, InnerLines, Lines, Traced
 
 LARGEST = 2**20
 MOST_FILES = 50
+MOST_TRIES = 500
 
 
 class NotOpened(Exception):  # noqa: N818 (what a reader notes at the name's place)
@@ -57,6 +58,7 @@ class Folder:
     is_free: bool = False
     mounted: dict[str, Traced] = field(default_factory=dict)
     _opened: dict[Path, Opened] = field(default_factory=dict)
+    _tries: int = 0
 
     @classmethod
     def of(cls, source: str) -> Folder:
@@ -67,6 +69,9 @@ class Folder:
         """The file of a name in a document, or in the folder `beside` of another file. Raises NotOpened."""
         if not name or HOLE in name or "\0" in name:
             raise NotOpened("is no name of a file that is known")
+        self._tries += 1
+        if self._tries > MOST_TRIES:
+            raise NotOpened(f"is one of more than {MOST_TRIES} files that the source names")
         held = self.mounted.get(PurePath(name).name)
         if held is not None:
             return Opened(Path(name), InnerLines(held, lines), within=held)
@@ -89,7 +94,7 @@ class Folder:
         try:
             text, _ = load(str(path))
         except Unreadable as error:
-            raise NotOpened(f"can't be read: {shortened(error.noted.finding.message)}") from None
+            raise NotOpened(shortened(error.noted.finding.message.removeprefix(f"{path} "))) from None
         found = Lines(text, path.as_posix())
         self._opened[real] = Opened(path, found, lines.add(found))
         return self._opened[real]

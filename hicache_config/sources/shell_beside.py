@@ -35,11 +35,14 @@ class Beside:
     def open(self, named: Traced) -> Iterator[Traced | None]:
         """The script of a name, or None; while it is open, it is not opened again."""
         try:
+            self._times -= 1
+            if self._times < 0:
+                raise NotOpened("is one too many to be read")
             found = self._found(named)
             if found.path in self._open:
                 raise NotOpened("is being read already")
-            self._left, self._times = self._left - len(found.text), self._times - 1
-            if self._left < 0 or self._times < 0:
+            self._left -= len(found.text)
+            if self._left < 0:
                 raise NotOpened("is one too many to be read")
         except NotOpened as why:
             self._note(named, str(why))
