@@ -7,9 +7,11 @@ mem_cache/pool_host/common.py. Must not import anything above this floor.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 
+from ..core.capacity import DeviceRatio, TotalSize
 from ..core.sizes import StagePlan
-from ..core.units import GB, GIB, RESERVE_BYTES, format_gb, format_gib
+from ..core.units import GIB, RESERVE_BYTES, format_gb, format_gib
 from .backends.memory import host_bytes_per_rank
 from .case import Case
 from .common import flag
@@ -31,6 +33,25 @@ def _beside(case: Case) -> int:
     return (
         host_bytes_per_rank(backend, case.raw("hicache_storage_backend_extra_config"), case.args, case.environment) or 0
     )
+
+
+def _what_fits(case: Case, stage: StagePlan, allowed: int) -> str:
+    """What to write so that a rank takes at most `allowed` bytes: the size or the ratio in proportion, rounded down.
+
+    A page of each pool is taken off first: constructors add one, whatever was asked for.
+    """
+    least = sum(pool.page_bytes * (1 + pool.extra_pages) for pool in stage.pools)
+    share = Fraction(max(allowed - least, 0), stage.bytes or 1)
+    capacity = case.plan.terms.capacity if case.plan is not None else None
+    if isinstance(capacity, TotalSize):
+        size = int(Fraction(capacity.size_gb) * share)
+        if size:
+            return f"Write at most {flag(case, 'hicache_size', size)} (GB per rank)."
+    elif isinstance(capacity, DeviceRatio):
+        ratio = int(Fraction(capacity.ratio) * share * 100) / 100
+        if ratio > (1 if case.release.refuses_small_host_pools else 0):
+            return f"Write at most {flag(case, 'hicache_ratio', ratio)}."
+    return "Add memory, or use fewer ranks."
 
 
 @rule(
@@ -59,7 +80,6 @@ def host_memory_exceeded(case: Case) -> Iterator[Seen]:
     if needed <= usable:
         return
     name = "hicache_size" if case.args.hicache_size > 0 else "hicache_ratio"
-    fits = max(usable // ranks - (stage.bytes - stage.size_bytes if stage.size_bytes else 0) - _beside(case), 0) // GB
     yield Seen(
         name if case.gave(name) else "enable_hierarchical_cache",
         f"{format_gb(stage.bytes)} per rank x {ranks} {'rank' if ranks == 1 else 'ranks'} on a node = "
@@ -67,9 +87,7 @@ def host_memory_exceeded(case: Case) -> Iterator[Seen]:
         + (f", and {format_gb(_beside(case) * ranks)} of storage" if _beside(case) else "")
         + f"; the node has {format_gb(case.host.available_bytes)}, of which SGLang keeps 10 GiB free: "
         f"{format_gb(max(usable, 0))}, or {format_gb(max(usable, 0) // ranks)} per rank",
-        f"Write at most about {flag(case, 'hicache_size', fits)} (GB per rank)."
-        if fits
-        else "Add memory, or use fewer ranks.",
+        _what_fits(case, stage, usable // ranks - _beside(case)),
         asked=case.raw(name),
     )
 
