@@ -239,6 +239,7 @@ class _Walker:
                 inner = _Walker(script, self.lines, self.scope, self.around.inside())
                 self.found += inner.walk()
                 self.flow.scope = inner.scope
+        self.is_open = False
 
     def _continue(self, words: list[Traced]) -> None:
         """Flags where a command is expected: the line before should have ended with a backslash."""
@@ -271,6 +272,7 @@ class _Walker:
             self._nested(document.text, ())
         else:
             self.found.append(Command((), self.scope.copy(), document=document))
+            self.is_open = False
 
     def _nested(self, script: Traced, outer: tuple[Traced, ...]) -> None:
         """A script within the script: it sees what is exported."""

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from hicache_config.sources import Document, read, read_all, read_command
+from hicache_config.sources.env_file import read_env_file
 from hicache_config.sources.jsonfile import read_json_file
-from hicache_config.sources.limits import LimitError, docker_bytes, kubernetes_bytes
+from hicache_config.sources.limits import LimitError, docker_bytes, kubernetes_bytes, slurm_bytes, systemd_bytes
+from hicache_config.sources.manifest import compose_variables
 from hicache_config.sources.sniff import sniff
 
 from .shown import cut
@@ -351,3 +353,184 @@ def test_a_json_file_that_can_not_be_read(tmp_path: Path, text: str | None, code
     read_ = read_json_file(str(path))
     assert read_.value is None
     assert [noted.finding.code for noted in read_.notes] == [code]
+
+
+# --- shell: files, loops, texts of commands ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "sglang serve --tp 2 \ncat <<EOF\nkind: Pod\nargs: [sglang, serve]\nEOF\n--pp-size 2\n",
+        "sglang serve --tp 2\nsource gone.sh\n--pp-size 2\n",
+    ],
+)
+def test_flags_behind_something_else_belong_to_no_server(script: str) -> None:
+    document = read("x.sh", text=script)
+    assert given_of(document) == {"--tp": "2"}
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "while [[ $# -gt 0 ]]; do case $1 in --tp) A=$2 ;; esac; shift; done",
+        'while getopts "t:" opt; do A=$OPTARG; done',
+        'for word in "$@"; do A=$word; done',
+        "while (( $# )); do A=$1; shift; done",
+    ],
+)
+def test_a_loop_over_the_words_of_the_script_leaves_its_defaults(loop: str) -> None:
+    document = read("x.sh", text=f"A=4\n{loop}\nsglang serve --tp $A\n")
+    assert given_of(document) == {"--tp": "4"}
+    assert codes(document) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "known"),
+    [
+        ('CMD="$CMD --pp-size 2"', True),
+        ('CMD+=" --pp-size 2"', True),
+        ('CMD="${CMD}0"', False),
+        ('CMD="sglang serve --tp 8"', False),
+    ],
+)
+def test_a_command_text_that_grows_under_a_condition_keeps_its_start(more: str, known: bool) -> None:
+    document = read("x.sh", text=f'CMD="sglang serve --tp 2"\nif [ -n "$X" ]; then {more}; fi\nbash -c "$CMD"\n')
+    assert [given_of(document, number) for number in range(len(document.engines))] == ([{"--tp": "2"}] if known else [])
+
+
+@pytest.mark.parametrize("value", ["8", "a b"])
+def test_a_value_that_differs_is_not_known_at_all(value: str) -> None:
+    document = read("x.sh", text=f"A=8\nif x; then A='{value}9'; fi\nsglang serve --tp $A\n")
+    assert given_of(document) == {}
+    assert codes(document) == ["HC009"]
+
+
+@pytest.mark.parametrize(("shower", "engines"), [("dump_it", 1), ("bash -c", 2), ("echo", 1), ("ssh host", 2)])
+def test_a_command_that_is_only_shown_is_no_second_server(shower: str, engines: int) -> None:
+    document = read("x.sh", text=f'CMD="sglang serve --tp 2"\n{shower} "$CMD"\nbash -c "$CMD"\n')
+    assert len(document.engines) == engines
+
+
+# --- memory limits of Slurm and systemd -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [("500G", 500 * 2**30), ("1T", 2**40), ("1024", 2**30), ("2m", 2**21), ("0", 0), ("64GB", 2**36)],
+)
+def test_slurm_counts_in_mebibytes(text: str, amount: int) -> None:
+    assert slurm_bytes(text) == amount
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [("500G", 500 * 2**30), ("1.5T", 3 * 2**39), ("1073741824", 2**30), ("infinity", 0), ("1 G", 2**30), ("8K", 8192)],
+)
+def test_systemd_counts_in_powers_of_1024(text: str, amount: int) -> None:
+    assert systemd_bytes(text) == amount
+
+
+@pytest.mark.parametrize("text", ["", "lots", "80%", "-1", "1g g", "1.5"])
+def test_other_limits_of_slurm_and_systemd_are_refused(text: str) -> None:
+    readers = (slurm_bytes,) if text == "1.5" else (slurm_bytes, systemd_bytes)
+    for reader in readers:
+        with pytest.raises(LimitError):
+            reader(text)
+
+
+# --- files of variables -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("A=1", "1"),
+        ("export A=1", "1"),
+        ("A = 1 ", "1"),
+        ('A="a b" # c', "a b"),
+        ("A='$B'", "$B"),
+        ("A=1 # c", "1"),
+        ("A=1#c", "1#c"),
+        ("A=#c", ""),
+        ('A="x\\ny"', "x\ny"),
+        ('A="open', "open"),
+        ("B=2\nA=${B}1", "21"),
+        ("A=1\nA=2", "2"),
+        ("# A=1\nA=3", "3"),
+        ("A=", ""),
+    ],
+)
+def test_a_file_of_variables(line: str, value: str) -> None:
+    found = read_env_file(line, 0, lambda text, known: compose_variables(known)(text))
+    assert found["A"].text == value
+
+
+# --- Python ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ('"8"', "8"),
+        ("str(8)", "8"),
+        ('f"{A}"', "4"),
+        ('f"{A}{{}}"', "4{}"),
+        ('"1" "6"', "16"),
+        ('"1" + str(A)', "14"),
+        ('r"\\x"', "\\x"),
+        ('"\\x38\\N{DIGIT TWO}"', "82"),
+        ('"""8"""', "8"),
+        ('os.environ.get("X", "7")', "7"),
+        ('os.environ.get("X") or "7"', "7"),
+        ('"5" if x else "5"', "5"),
+        ('" ".join(["a", "b"])', "a b"),
+        ('json.dumps({"a": [1, None]})', '{"a": [1, null]}'),
+        ('shlex.quote("8")', "8"),
+        ('D["a"]', None),
+        ("args.tp", None),
+        ('os.environ["X"]', None),
+        ('"5" if x else "6"', None),
+        ("f(1)", None),
+        ("B", None),
+        ('"%s" % A', None),
+    ],
+)
+def test_what_is_known_of_a_python_expression(expression: str, value: str | None) -> None:
+    text = f'A = 4\nsubprocess.run(["sglang", "serve", "--served-model-name", {expression}, "--tp", "2"])\n'
+    document = read("x.py", text=text)
+    assert given_of(document) == ({"--served-model-name": value} if value is not None else {}) | {"--tp": "2"}
+    assert (codes(document) == []) == (value is not None)
+
+
+@pytest.mark.parametrize("name", ["print", "logger.info", "parser.add_argument", "raise ValueError"])
+def test_a_command_that_a_program_only_shows_is_no_server(name: str) -> None:
+    assert read("x.py", text=f'{name}("sglang serve --tp 2")\n').engines == ()
+
+
+def test_a_program_that_python_refuses_is_said_to_be_one() -> None:
+    document = read("x.py", text="import sglang\nx = (\n")
+    assert codes(document) == ["HC002"]
+
+
+@pytest.mark.parametrize("text", ["(" * 9_000, "-" * 90_000 + "1", "x = " + "+".join("1" * 20_000), "f" + "(f" * 90])
+def test_deep_python_ends(text: str) -> None:
+    assert read("x.py", text=f"import sglang\n{text}\n").is_broken
+
+
+# --- arguments within a larger file ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "engines"),
+    [
+        ({"name": "x", "a": {"b": {"hicache_size": 1}}}, [{"hicache_size": 1}]),
+        ({"a": [{"tp_size": 2, "pp_size": 2}, {"tp_size": 4}]}, [{"tp_size": 2, "pp_size": 2}]),
+        ({"model": {"hidden_size": 8}, "x": {"tp_size": 2, "pp_size": 3}}, [{"tp_size": 2, "pp_size": 3}]),
+        ({"hicache_size": 1, "x": {"tp_size": 2, "pp_size": 3}}, None),
+    ],
+)
+def test_arguments_are_found_where_they_stand(value: Any, engines: list[dict[str, Any]] | None) -> None:
+    document = read("x.json", text=json.dumps(value))
+    found = [given_of(document, number) for number in range(len(document.engines))]
+    assert found == ([value] if engines is None else engines)
