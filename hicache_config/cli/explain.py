@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import click
+
+_WIDTH = 80
 
 
 # What looks like an option is the argument to explain: --hicache-size.
@@ -24,4 +28,18 @@ def command(subject: str, sglang: str | None) -> None:
     if page is None:
         meant = f" Did you mean {close}?" if close else ""
         raise click.UsageError(f"{subject!r} is neither a rule nor an argument of SGLang {release.name}.{meant}")
-    click.echo(page)
+    click.echo(_wrapped(page))
+
+
+def _wrapped(page: str) -> str:
+    """A page of Markdown with its paragraphs and list entries broken for a terminal of 80 columns; code stays."""
+    lines: list[str] = []
+    in_code = False
+    for line in page.splitlines():
+        in_code ^= line.startswith("```")
+        if in_code or len(line) <= _WIDTH or line.startswith(("#", "|")):
+            lines.append(line)
+            continue
+        hang = "  " if line.startswith("- ") else ""
+        lines += textwrap.wrap(line, _WIDTH, subsequent_indent=hang, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines)

@@ -13,6 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hicache_config.cli.main import COMMANDS, group
+from hicache_config.core.releases import NEWEST
+from hicache_config.reference.pages import explain
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -118,6 +120,20 @@ def test_device_slots_of_a_list_with_spaces_are_those_pools() -> None:
 
 def test_rules_fit_a_terminal() -> None:
     assert max(map(len, call("rules").stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    "rule", json.loads(call("rules", "--format", "json").stdout), ids=lambda rule: str(rule["code"])
+)
+def test_an_explanation_is_broken_for_a_terminal_and_its_code_is_not(rule: dict[str, str]) -> None:
+    page = call("explain", rule["code"]).stdout
+    prose, *blocks = page.split("```")
+    for text in (prose, *blocks[1::2]):
+        assert all(len(line) <= 80 or " " not in line for line in text.splitlines())
+    whole, _ = explain(rule["code"], NEWEST)
+    assert whole is not None
+    assert page.split() == whole.split()
+    assert blocks[::2] == whole.split("```")[1::2]
 
 
 def test_strict_makes_warnings_count() -> None:
