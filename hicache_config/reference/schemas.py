@@ -37,12 +37,16 @@ def breaches(data: bytes, name: str, release: str = NEWEST) -> list[str]:
     from jsonschema import Draft202012Validator
 
     try:
-        value = json.loads(data)
+        value = json.loads(data, parse_constant=_refuse)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
     errors = Draft202012Validator(schema_of(name, release)).iter_errors(value)
     lines = [f"{''.join(f'/{part}' for part in error.absolute_path) or '/'}: {error.message}" for error in errors]
     return sorted(lines)
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"it holds {name}, which JSON does not have")
 
 
 def schema_files() -> Iterator[tuple[str, str]]:

@@ -5,6 +5,7 @@ Must not import anything above this floor.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from ..arguments import ServerArgs
 from ..arguments.releases import table
 from ..core.releases import NEWEST, OLDEST
 from ..geometry import families
+from ..geometry.older_pools import COMPARED
 from ..rules.registry import all_rules
 from .pages import argument_page, rule_page, versions_of
 
@@ -61,6 +63,13 @@ def _arguments() -> str:
     return "\n".join(parts) + "\n"
 
 
+def _older(family: str) -> str:
+    first = COMPARED.get(family)
+    if first is None:
+        return "read in their wheels, not run"
+    return f"pools of generated geometries, built by the constructors of each release from {first} on"
+
+
 def _families() -> str:
     lines = ["# Families of models", "", "Which pools a family has, what they cost, and how that was checked."]
     for family in families():
@@ -72,6 +81,7 @@ def _families() -> str:
             f"- pools: {', '.join(family.pools)}",
             f"- bytes: {family.formula}",
             f"- checked: {family.checked}",
+            f"- older releases: {_older(family.name)}",
             f"- models: {', '.join(family.models)}",
         ]
     return "\n".join(lines) + "\n"
@@ -100,12 +110,20 @@ def stale(files: Mapping[str, str], folder: Path) -> list[str]:
     return found + [str(path) for path in _extra(files, folder)]
 
 
+#: Names of generated files by their folder. What else lies there is somebody's own.
+_GENERATED = {
+    "rules": re.compile(r"HC\d{3}\.md"),
+    "": re.compile(r"(args(-[\d.]+)?|pools|plan|report)\.schema\.json"),
+}
+
+
 def _extra(files: Mapping[str, str], folder: Path) -> list[Path]:
-    """Generated files in the folder that are no longer made; a folder without an index page is left alone."""
-    generated = {"rules": ".md", "": ".schema.json"}
+    """Generated files in the folder that are no longer made; files of other names are left alone."""
     found = []
-    for sub, ending in generated.items():
-        for path in sorted((folder / sub).glob(f"*{ending}")) if (folder / sub).is_dir() else []:
-            if path.relative_to(folder).as_posix() not in files and any(name.endswith(ending) for name in files):
-                found.append(path)
+    for sub, name in _GENERATED.items():
+        made = {each for each in files if name.fullmatch(each.removeprefix("rules/" if sub else ""))}
+        there = sorted((folder / sub).iterdir()) if made and (folder / sub).is_dir() else []
+        found += [
+            each for each in there if name.fullmatch(each.name) and (Path(sub) / each.name).as_posix() not in made
+        ]
     return found

@@ -265,6 +265,42 @@ def test_docs_are_written_and_checked(tmp_path: Path) -> None:
     assert "is stale" in stale.stderr
 
 
+def test_docs_leave_other_files_alone(tmp_path: Path) -> None:
+    (tmp_path / "rules").mkdir()
+    own = [
+        tmp_path / "rules" / "house.md",
+        tmp_path / "notes.md",
+        tmp_path / "rules" / "HC1.md",
+        tmp_path / "a.schema.json",
+    ]
+    old = tmp_path / "rules" / "HC999.md"
+    for path in (*own, old):
+        path.write_text("mine", encoding="utf-8")
+    assert str(old) in call("docs", str(tmp_path), "--check").stderr
+    assert call("docs", str(tmp_path)).exit_code == 0
+    assert not old.exists()
+    assert {path.read_text(encoding="utf-8") for path in own} == {"mine"}
+    assert call("docs", str(tmp_path), "--check").exit_code == 0
+
+
+@pytest.mark.parametrize("words", [[], ["--check"]])
+@pytest.mark.parametrize("out", ["", " ", "file", "file/below"])
+def test_a_folder_that_can_not_be_written_is_wrong_usage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str, words: list[str]
+) -> None:
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    result = call("docs", out, *words)
+    assert result.exit_code == (1 if words and out == "file/below" else 2), "nothing is there: every page is stale"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_docs_are_written_into_this_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call("docs", ".").exit_code == 0
+    assert (tmp_path / "index.md").is_file()
+
+
 def test_rules_can_be_listed_as_json() -> None:
     assert {"code", "name", "severity", "why"} <= set(json.loads(call("rules", "--format", "json").stdout)[0])
 
@@ -276,8 +312,9 @@ def test_doctor_reports() -> None:
     assert "host memory" in call("doctor").stdout
 
 
-def test_a_schema_is_not_held_against_what_is_no_json() -> None:
-    result = call("schema", "args", "-", input="{")
+@pytest.mark.parametrize("text", ["{", "", '{"hicache_ratio": NaN}', '{"hicache_ratio": -Infinity}'])
+def test_a_schema_is_not_held_against_what_is_no_json(text: str) -> None:
+    result = call("schema", "args", "-", input=text)
     assert result.exit_code == 2
     assert "is not JSON" in result.stderr
 
