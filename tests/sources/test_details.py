@@ -525,7 +525,7 @@ def test_deep_python_ends(text: str) -> None:
     ("value", "engines"),
     [
         ({"name": "x", "a": {"b": {"hicache_size": 1}}}, [{"hicache_size": 1}]),
-        ({"a": [{"tp_size": 2, "pp_size": 2}, {"tp_size": 4}]}, [{"tp_size": 2, "pp_size": 2}]),
+        ({"a": [{"tp_size": 2, "pp_size": 2}, {"tp_size": 4}]}, [{"tp_size": 2, "pp_size": 2}, {"tp_size": 4}]),
         ({"model": {"hidden_size": 8}, "x": {"tp_size": 2, "pp_size": 3}}, [{"tp_size": 2, "pp_size": 3}]),
         ({"hicache_size": 1, "x": {"tp_size": 2, "pp_size": 3}}, None),
     ],
