@@ -60,4 +60,20 @@ ADDED: tuple[FamilyPage, ...] = (
         checked="SGLang's own arena, for two models' sizes",
         models=("openai/gpt-oss-120b",),
     ),
+    FamilyPage(
+        name="none",
+        title="Models without host pools",
+        pools=(),
+        formula=(
+            "Whisper and EmbeddingGemma 2 have no prefix cache, and SGLang refuses HiCache (HC687); so it does for "
+            "MiniCPM with sparse or lightning layers (HC640). Mamba 2 alone has a kv pool of no bytes, which can't be "
+            "mapped (HC688). Encoders (BERT, CLIP, Contriever), Moss-VL, Cosmos 3 and whatever runs through "
+            "transformers' own code are refused as not known."
+        ),
+        checked=(
+            "SGLang's own refusals and pools for the first four; Moss-VL and Cosmos 3 can't be built without the code "
+            "that comes with the model"
+        ),
+        models=("openai/whisper-large-v3", "state-spaces/mamba2-2.7b"),
+    ),
 )

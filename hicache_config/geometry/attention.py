@@ -84,6 +84,8 @@ def heads(model: Model) -> Heads:
     """
     if is_two_shaped_gemma(model):
         return gemma_heads(model, "full_attention")
+    if model.architecture == "Mamba2ForCausalLM":
+        return Heads(1, 0, 0)
     key = model.maybe_integer("head_dim", least=1)
     if key is None:
         key = model.integer("hidden_size") // model.integer("num_attention_heads")
@@ -163,24 +165,11 @@ _NOT_PLAIN = frozenset(
     {
         "CLIPModel",
         "Contriever",
-        "Cosmos3EdgeForConditionalGeneration",
         "Cosmos3ForConditionalGeneration",
         "DiffusionGemmaForBlockDiffusion",
-        "HrmTextForCausalLM",
-        "K2HorizonForCausalLM",
-        "LLaDA2MoeModelLM",
         "MindSporeForCausalLM",
-        "MiniCPMSALAForCausalLM",
-        "MiniCPMV4_6ForConditionalGeneration",
-        "MiniCPMV4_7ForConditionalGeneration",
-        "MllamaForConditionalGeneration",
         "MossVLForConditionalGeneration",
-        "MultiModalityCausalLM",
         "PixtralVisionModel",
-        "SDARForCausalLM",
-        "SDARMoeForCausalLM",
-        "WhisperForConditionalGeneration",
-        "ZayaForCausalLM",
     }
 )
 _NOT_PLAIN_BEGIN = (

@@ -26,7 +26,10 @@ class Dense:
             "draft layers included; mxfp8 adds a scale byte for 32 values. KV heads of a rank are those of the model "
             "over the tensor ranks of attention, at least one."
         ),
-        checked="SGLang's own device and host pools, and whole models through its own configuration",
+        checked=(
+            "SGLang's own device and host pools, and whole models through its own configuration: public ones, and "
+            "every class by the default configuration of its type"
+        ),
         models=("meta-llama/Llama-3.1-70B-Instruct", "Qwen/Qwen3-235B-A22B", "MiniMaxAI/MiniMax-M2.5"),
     )
 

@@ -29,7 +29,8 @@ class Linear:
         formula=(
             "kv: as plain, latent or sparse attention, over the attention layers of the stage (values as wide as "
             "keys). mamba, in states: (values of the convolution window x their bytes + values of the recurrent state "
-            "x their bytes) x linear layers of the stage. SGLang shares the size by device bytes: a page of padding "
+            "x their bytes) x linear layers of the stage; layers of Falcon-H1 and ZAYA1 have both. "
+            "SGLang shares the size by device bytes: a page of padding "
             "for kv, a state of padding, replay rings and speculative states for mamba."
         ),
         checked="SGLang's own device and host pools, and whole models through its own configuration",
@@ -56,6 +57,8 @@ def _attention(case: Case, stage: StageLayers, layers: LinearLayers) -> list[Dev
     owned = stage.of(layers.attention)
     packed = packed_layers(case, stage)
     store, slots = case.settings.store, case.slots.get("kv")
+    if not layers.attention:
+        return [DevicePool("kv", slots=slots, bytes_per_slot=0, page_size=case.page_size)]
     if is_latent(case.model):
         if is_sparse(case.model):
             check_sparse(case)

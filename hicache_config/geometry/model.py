@@ -23,9 +23,9 @@ _RENAMED = {
     "Olmo3ForCausalLM": "Olmo2ForCausalLM",
 }
 _OLDER = {
-    "num_hidden_layers": ("n_layer", "n_layers", "num_layers"),
+    "num_hidden_layers": ("n_layer", "n_layers", "num_layers", "encoder_layers"),
     "hidden_size": ("n_embd", "d_model"),
-    "num_attention_heads": ("n_head", "n_heads"),
+    "num_attention_heads": ("n_head", "n_heads", "encoder_attention_heads"),
 }
 #: Keys that say how large a model is, whose absence is worth a word where its configuration class fills them in.
 _SIZES = (

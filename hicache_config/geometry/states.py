@@ -40,6 +40,8 @@ def state_types(ssm_dtype: str | None, environment: Mapping[str, str]) -> StateT
 def linear_reader(model: Model) -> Reader | None:
     """What reads the states of this model class, or None for a class without linear layers."""
     name = model.architecture
+    if name == "BailingMoeV3VLForConditionalGeneration" and not model.has("short_conv_kernel_size"):
+        return None  # SGLang sees the states of KDA alone in it
     if name == "GraniteMoeHybridForCausalLM" and "mamba" not in (model.words("layer_types") or ("mamba",)):
         return None
     return _READERS.get(name)
@@ -227,6 +229,8 @@ def _lfm2(model: Model, ranks: int, types: StateTypes) -> Linear:
         (conv * (model.integer("conv_L_cache", 3) - 1),), 0, types.conv or "bfloat16", types.temporal or "float32"
     )
     linear = tuple(layer for layer, kind in enumerate(kinds) if kind in {"conv", "short_conv"})
+    if not linear:
+        raise model.wrong("layer_types", "without a convolution", "at least one layer of convolutions")
     return Linear(_named(kinds, "full_attention"), linear, state)
 
 
@@ -288,6 +292,35 @@ def _inkling(model: Model, ranks: int, _types: StateTypes) -> Linear:
     return Linear(every, every, State(conv, 0, "bfloat16", "bfloat16"))
 
 
+def _zaya(model: Model, ranks: int, types: StateTypes) -> Linear:
+    """ZAYA1: attention over compressed convolutions, so that its layers have both; the others are experts."""
+    kinds = model.get("zaya_layers")
+    layers = model.integer("num_hidden_layers")
+    listed = isinstance(kinds, list) and bool(kinds)
+    both = tuple(i for i, kind in enumerate(kinds) if kind == "a") if listed else tuple(range(0, layers, 2))
+    queries, keys = model.integer("num_attention_heads"), model.integer("num_key_value_heads")
+    heads = (share(queries, ranks, "query heads") + share(keys, ranks, "KV heads")) * ranks
+    channels = share(heads * model.integer("head_dim"), ranks, "channels of the convolutions")
+    window = model.integer("cca_time0", 2) + model.integer("cca_time1", 2) - 2
+    conv = (channels * window, model.integer("hidden_size"))
+    return Linear(both, both, State(conv, 0, types.conv or "bfloat16", types.temporal or "float32"))
+
+
+def _mamba2(model: Model, ranks: int, types: StateTypes) -> Linear:
+    """Mamba 2 by itself: no layer has attention."""
+    state = mamba2_state(
+        ranks,
+        inner=model.integer("intermediate_size"),
+        groups=model.integer("n_groups"),
+        heads=model.integer("num_heads"),
+        width=model.integer("head_dim"),
+        size=model.integer("state_size"),
+        window=model.integer("conv_kernel"),
+        types=_written(model, types),
+    )
+    return Linear((), tuple(range(model.integer("num_hidden_layers"))), state)
+
+
 def _head_width(model: Model) -> int:
     own = model.maybe_integer("head_dim", least=1)
     return own or model.integer("hidden_size") // model.integer("num_attention_heads")
@@ -306,6 +339,8 @@ _READERS: Mapping[str, Reader] = {
         (
             "InternS2MobiusForConditionalGeneration",
             "InternS2PreviewForConditionalGeneration",
+            "MiniCPMV4_6ForConditionalGeneration",
+            "MiniCPMV4_7ForConditionalGeneration",
             "Qwen3NextForCausalLM",
             "Qwen3_5ForCausalLM",
             "Qwen3_5ForConditionalGeneration",
@@ -325,4 +360,6 @@ _READERS: Mapping[str, Reader] = {
     "Glm5NextForConditionalGeneration": _glm5_next,
     "GraniteMoeHybridForCausalLM": _granite,
     "InklingForConditionalGeneration": _inkling,
+    "Mamba2ForCausalLM": _mamba2,
+    "ZayaForCausalLM": _zaya,
 }

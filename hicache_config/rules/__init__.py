@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from importlib import import_module
 
-#: The files that declare rules, by topic.
+#: The files that declare rules which look at a case, by topic. `elsewhere` declares the pages of all other findings.
 TOPICS = (
     "advisories",
     "capacity",
     "decode",
-    "elsewhere",
     "host",
     "layouts",
     "memory_pools",
@@ -25,10 +24,17 @@ TOPICS = (
     "storage",
     "storage_settings",
     "tiers",
+    "unserved",
 )
 
 
-def load_all() -> None:
-    """Import every file of rules, which declares them."""
+def load_checks() -> None:
+    """Import the files of rules that look at a case, which declares them."""
     for topic in TOPICS:
         import_module(f"{__name__}.{topic}")
+
+
+def load_all() -> None:
+    """Import every file of rules."""
+    load_checks()
+    import_module(f"{__name__}.elsewhere")

@@ -66,7 +66,7 @@ def test_an_unknown_architecture_is_refused_by_name() -> None:
 
 
 def test_a_known_class_of_no_family_is_refused_by_name() -> None:
-    assert code(answer({**DENSE, "architectures": ["WhisperForConditionalGeneration"]})) == "HC601"
+    assert code(answer({**DENSE, "architectures": ["MossVLForConditionalGeneration"]})) == "HC601"
 
 
 JSON = st.recursive(

@@ -9,7 +9,6 @@ import contextlib
 import importlib
 import json
 import os
-import shutil
 import signal
 import sys
 import tempfile
@@ -53,12 +52,13 @@ def run_case(start: Start, case: dict[str, Any], models: Path) -> dict[str, Any]
 
 
 def _lay_model(models: Path, name: str, patch: dict[str, Any] | None, folder: Path) -> None:
-    source = models / f"{name}.json"
-    if patch:
-        text = json.dumps({**json.loads(source.read_text("utf-8")), **patch})
-        (folder / "config.json").write_text(text, "utf-8")
+    """A model's config.json in its folder: a file of `models`, or `classes/NAME`, one of those in its classes.json."""
+    kind, _, inner = name.partition("/")
+    if kind == "classes":
+        config = json.loads((models / "made" / "classes.json").read_text("utf-8"))[inner]
     else:
-        shutil.copy(source, folder / "config.json")
+        config = json.loads((models / f"{name}.json").read_text("utf-8"))
+    (folder / "config.json").write_text(json.dumps({**config, **(patch or {})}), "utf-8")
 
 
 def _forget_device(stages: list[dict[str, Any]]) -> None:

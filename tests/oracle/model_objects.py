@@ -32,10 +32,17 @@ def _attributes_set_by_init(model_class: type, names: set[str]) -> set[str]:
     return found
 
 
+def takes_stages(model_class: type) -> bool:
+    """Whether the class runs as one stage of several, as ModelRunner asks it."""
+    forward = getattr(model_class, "forward", None)
+    return forward is not None and "pp_proxy_tensors" in inspect.signature(forward).parameters
+
+
 def empty_model(model_class: type, attributes: dict[str, Any]) -> nn.Module:
     """An object of the real class without its constructor having run, with these attributes."""
     model = object.__new__(model_class)
-    nn.Module.__init__(model)
+    if issubclass(model_class, nn.Module):  # MiniCPM-V is a wrapper around one
+        nn.Module.__init__(model)
     for name, value in attributes.items():
         if not isinstance(getattr(model_class, name, None), property):
             object.__setattr__(model, name, value)
@@ -48,7 +55,8 @@ def stage_model(model_class: type, config: ModelConfig, stage: int, stages: int,
     first, end = get_pp_indices(layers, stage, stages)
     inner = SimpleNamespace(start_layer=first, end_layer=end, layers=[None] * layers)
     inner.model = inner
-    model = empty_model(model_class, {"model": inner, "language_model": inner, "config": config.hf_config})
+    known = {"model": inner, "language_model": inner, "minicpmv": inner, "config": config.hf_config}
+    model = empty_model(model_class, known)
     told = _attributes_set_by_init(model_class, {"start_layer", "end_layer", "quant_config"})
     if "start_layer" in told:
         object.__setattr__(model, "start_layer", first)

@@ -10,7 +10,6 @@ replaced: `max_total_tokens` and `max_mamba_cache_size` decide. `--whole FOLDER`
 
 from __future__ import annotations
 
-import inspect
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -143,7 +142,7 @@ class Case:
         config = ModelConfig.from_server_args(server_args)
         model_class, _ = get_model_architecture(config)
         self.told["family"] = {"model_class": model_class.__name__, "quantization": config.quantization}
-        if self.pp > 1 and "pp_proxy_tensors" not in inspect.signature(model_class.forward).parameters:
+        if self.pp > 1 and not model_objects.takes_stages(model_class):
             refused = AssertionError("Pipeline Parallel is not compatible with this model.")
             refused.oracle_where = ["model_executor/model_runner.py:__init__"]  # once the weights are loaded
             raise refused

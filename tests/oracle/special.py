@@ -10,7 +10,6 @@ decode servers: SGLang's own choice of the retraction backup and ratio, and the 
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
 from types import SimpleNamespace
@@ -127,7 +126,7 @@ class SpecialCase(models.Case):
 
     def draft_runner(self, server_args: Any, device: Any, quant_config: Any, depth: int | None) -> Any:
         runner = super().draft_runner(server_args, device, quant_config, depth)
-        takes_stages = "pp_proxy_tensors" in inspect.signature(type(runner.model).forward).parameters
+        takes_stages = model_objects.takes_stages(type(runner.model))
         if self.pp > 1 and not takes_stages and os.environ.get("SGLANG_ENABLE_PP_SPEC") != "1":
             error = AssertionError("Pipeline Parallel is not compatible with this model.")
             error.oracle_where = ["model_executor/model_runner.py:ModelRunner.__init__"]

@@ -18,8 +18,9 @@ from hicache_config.sources.document import Engine
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "oracle"))
 import recordings  # lies beside the drivers, like the models
 from resolution_models import MODELS
+from resolution_wide import configurations
 
-__all__ = ["MODELS", "TINY", "examined", "findings", "recordings"]
+__all__ = ["MODELS", "TINY", "configurations", "examined", "findings", "recordings"]
 
 #: Tiny models of further classes, made up: only what resolution and sizing read.
 MORE: dict[str, dict[str, Any]] = {
@@ -29,6 +30,34 @@ MORE: dict[str, dict[str, Any]] = {
         "model_type": "minicpm_sala",
         "mixer_types": ["minicpm4", "lightning-attn", "minicpm4", "lightning-attn"],
         "sparse_config": {"block_size": 64},
+    },
+    "WhisperForConditionalGeneration": {
+        "architectures": ["WhisperForConditionalGeneration"],
+        "model_type": "whisper",
+        "d_model": 1280,
+        "encoder_layers": 32,
+        "encoder_attention_heads": 20,
+    },
+    "Mamba2ForCausalLM": {
+        "architectures": ["Mamba2ForCausalLM"],
+        "model_type": "mamba2",
+        "num_hidden_layers": 4,
+        "hidden_size": 512,
+        "intermediate_size": 1024,
+        "num_heads": 16,
+        "head_dim": 64,
+        "n_groups": 8,
+        "state_size": 128,
+        "conv_kernel": 4,
+    },
+    "ZayaForCausalLM": {
+        "architectures": ["ZayaForCausalLM"],
+        "model_type": "zaya",
+        "num_hidden_layers": 4,
+        "hidden_size": 512,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 2,
+        "head_dim": 64,
     },
 }
 TINY: dict[str, dict[str, Any]] = {model["architectures"][0]: model for model in MODELS.values()} | MORE
