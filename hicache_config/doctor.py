@@ -15,7 +15,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal
 
 from .core.releases import NEWEST, Release, ReleaseError
-from .core.units import RESERVE_BYTES, format_gb, format_gib
+from .core.units import GIB, RESERVE_BYTES, format_gb, format_gib
 from .engines.sglang.modes import VARIABLE, Mode, ModeError, read_mode
 from .engines.sglang.versions import ENFORCED, installed_sglang, is_enforced
 from .memory import HostFacts, examine_host
@@ -211,7 +211,7 @@ def _cgroup(host: HostFacts, release: Release) -> list[Check]:
 def _pages(host: HostFacts, environment: Mapping[str, str]) -> list[Check]:
     asked = environment.get("SGLANG_HUGEPAGE_SIZE", "").strip().upper()
     offered = ", ".join(
-        f"{pages.free} of {pages.total} free of {format_gib(pages.page_bytes)}" for pages in host.huge_pages
+        f"{pages.free} of {pages.total} of {_binary(pages.page_bytes)} free" for pages in host.huge_pages
     )
     thp = f"; transparent huge pages: {host.transparent_huge_pages}" if host.transparent_huge_pages else ""
     text = f"{offered or 'none'}{thp}"
@@ -233,11 +233,19 @@ def _pages(host: HostFacts, environment: Mapping[str, str]) -> list[Check]:
     return [Check("huge pages", "ok", f"SGLANG_HUGEPAGE_SIZE={asked} with {format_gib(free)} free; {text}")]
 
 
+def _binary(amount: int) -> str:
+    """A page or a limit in the unit that leaves no fraction, such as 2 MiB; GiB with three digits where none does."""
+    for unit, name in ((GIB, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if amount and amount % unit == 0:
+            return f"{amount // unit:,} {name}"
+    return format_gib(amount)
+
+
 def _pinning(host: HostFacts) -> Check:
     limit = host.memlock_bytes
     if limit is None:
         return Check("locked memory", "unknown", "the limit can't be read")
-    shown = "no limit" if limit < 0 else f"limit of {format_gib(limit)}"
+    shown = "no limit" if limit < 0 else f"limit of {_binary(limit)}"
     return Check(
         "locked memory", "ok",
         f"{shown} (RLIMIT_MEMLOCK); it binds RDMA registration, not the pinning by CUDA, which no limit shows",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import textwrap
 
 import click
 
@@ -25,7 +26,12 @@ def command(output: str, ranks: int) -> None:
         click.echo(json.dumps(report.as_dict(), indent=1, ensure_ascii=False))
     else:
         for check in report.checks:
-            click.echo(f"{_MARKS[check.state]}  {check.name}: {check.text}")
+            click.echo(_wrapped(f"{_MARKS[check.state]}  {check.name}: {check.text}", "         "))
             if check.help and check.state != "ok":
-                click.echo(f"         = {check.help}")
+                click.echo(_wrapped(f"         = {check.help}", "           "))
     raise click.exceptions.Exit(1 if report.failed else 0)
+
+
+def _wrapped(line: str, hang: str) -> str:
+    """A line broken for a terminal of 80 columns, what follows below its text."""
+    return textwrap.fill(line, 80, subsequent_indent=hang, break_long_words=False, break_on_hyphens=False)

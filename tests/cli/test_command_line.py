@@ -309,7 +309,9 @@ def test_doctor_reports() -> None:
     result = call("doctor", "--format", "json")
     assert json.loads(result.stdout)["kind"] == "hicache-doctor"
     assert result.exit_code in (0, 1)
-    assert "host memory" in call("doctor").stdout
+    text = call("doctor").stdout
+    assert "host memory" in text
+    assert all(len(line) <= 80 or " " not in line.strip() for line in text.splitlines())
 
 
 @pytest.mark.parametrize("text", ["{", "", '{"hicache_ratio": NaN}', '{"hicache_ratio": -Infinity}'])
