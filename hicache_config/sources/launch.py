@@ -115,9 +115,15 @@ def find_launch(words: Sequence[Traced]) -> Launch | None:
             return Launch(tuple(words[index + 2 :]), tuple(words[:index]), launcher)
         if word.text.rpartition("/")[2] == "sglang" and following == "serve":
             return Launch(tuple(words[index + 2 :]), tuple(words[:index]), model_first=True)
-        if index and _SERVER_FILE.fullmatch(word.text) and re.search(r"python|torchrun", words[index - 1].text):
+        if index and _SERVER_FILE.fullmatch(word.text) and _runs_python(words[index - 1], word):
             return Launch(tuple(words[index + 1 :]), tuple(words[:index]))
     return None
+
+
+def _runs_python(program: Traced, file: Traced) -> bool:
+    """Whether a file is handed to Python: by name, or by a variable where the file can be no other."""
+    named = re.search(r"python|torchrun", program.text) is not None
+    return named or (not program.is_known and "sglang/launch_server" in file.text)
 
 
 def image_arguments(words: Sequence[Traced]) -> Launch | None:

@@ -12,7 +12,7 @@ from .document import Noted
 from .launch import are_arguments, find_launch, image_arguments, inner_scripts, is_runner, mentions_launch
 from .notes import note, shortened
 from .shell_beside import Beside
-from .shell_document import form_of
+from .shell_document import form_of, unescaped
 from .shell_flow import Flow, Simple
 from .shell_lex import Array, HereDocument, Lexer, Literal, Word
 from .shell_values import MOST_WORDS, Scope, Value, expand, expand_to_one
@@ -269,7 +269,7 @@ class _Walker:
     def _document(self, document: HereDocument) -> None:
         """A here-document: a script, or a file in another format."""
         if form_of(document) is None:
-            self._nested(document.text, ())
+            self._nested(document.text if document.is_literal else unescaped(document.text), ())
         else:
             self.found.append(Command((), self.scope.copy(), document=document))
             self.is_open = False

@@ -16,7 +16,7 @@ from .notes import not_known
 from .shell_lex import HereDocument
 from .shell_values import Scope
 from .sniff import sniff
-from .text import InnerLines, Lines, Traced, Unknown
+from .text import Builder, InnerLines, Lines, Traced, Unknown
 
 #: Longer ones are no files that somebody wrote into a script.
 LONGEST = 60_000
@@ -24,6 +24,7 @@ LONGEST = 60_000
 _FORMS = ("yaml", "systemd", "python", "dockerfile")
 _TELLING = re.compile(r"sglang|hicache|hierarchical")
 _MANIFEST = re.compile(r"^(?:apiVersion|kind|services)[ \t]*:", re.MULTILINE)
+_ESCAPED = re.compile(r"\\[\\$`\n]")
 _LEFT = re.compile(r"\$\{?([A-Za-z_]\w*)[^\s}]*\}?", re.ASCII)
 
 
@@ -37,12 +38,30 @@ def form_of(document: HereDocument) -> str | None:
     return form if form in _FORMS and is_manifest else None
 
 
+def unescaped(text: Traced) -> Traced:
+    """A here-document as the shell writes it: a backslash before another one, a dollar sign or a line end is gone."""
+    if "\\" not in text.text:
+        return text
+    out = Builder(text.begin)
+    here = 0
+    for match in _ESCAPED.finditer(text.text):
+        for index in range(here, match.start()):
+            out.add_from(text, index)
+        here = match.end() if match[0][1] == "\n" else match.start() + 1
+        if here < match.end():
+            out.add_from(text, here)
+            here = match.end()
+    for index in range(here, len(text.text)):
+        out.add_from(text, index)
+    return out.done(text.end)
+
+
 def read_document(document: HereDocument, scope: Scope, lines: Lines, release: str) -> list[Engine]:
     """The engines of a here-document in another format."""
     from .formats import Content, reader
 
     form = form_of(document) or "yaml"
-    whole = document.text if document.is_literal else _filled(document.text, scope)
+    whole = document.text if document.is_literal else _filled(unescaped(document.text), scope)
     content = Content(whole.text, InnerLines(whole, lines), release, None if form == "yaml" else form)
     actual, engines, _ = reader(form).read(content)
     if actual == "yaml":
