@@ -5,7 +5,7 @@ pins are for it): the one that $HICACHE_ORACLE_PYTHON names, else `python3.11` o
 
     python tools/oracle.py build  [--server] [--sglang 0.5.23]   make or reuse the environment, print its folder
     python tools/oracle.py run    [--server] [--sglang …] SCRIPT [ARGUMENTS…]
-    python tools/oracle.py record [pools|models|special|collective|resolution] [--only TEXT] [--seconds N] [--resume]
+    python tools/oracle.py record [pools|models|special|collective|resolution|older] [--only TEXT] [--seconds N] [--resume]
     python tools/oracle.py sample [N] [--seed TEXT]               N recorded cases anew; fails when a figure changed
 
 Environments lie in $HICACHE_ORACLE, else in hicache-config/ below $XDG_CACHE_HOME or ~/.cache; a folder's name holds
@@ -40,7 +40,9 @@ import recordings  # noqa: E402 - lies beside the drivers
 DEFAULT_RELEASE = "0.5.23"
 BASE_STUBS = ("import_only.py", "triton", "torchvision")
 SERVER_STUBS = ("vllm",)
-RECORDED = ("pools", "models", "special", "collective", "resolution")
+#: Releases whose host pools import GPU kernels without asking for a GPU first.
+KERNEL_STUBS, WITH_KERNEL = ("sgl_kernel",), ("0.5.10", "0.5.11", "0.5.12", "0.5.13")
+RECORDED = ("pools", "models", "special", "collective", "resolution", "older")
 
 
 class OracleError(Exception):
@@ -58,12 +60,27 @@ def requirement_files(release: str, server: bool) -> list[Path]:
     return [base, extra] if server and extra.is_file() else [base]
 
 
-def pins(release: str, server: bool) -> list[str]:
-    """Every pinned requirement, sorted, comments and includes left out."""
+def lies_over(release: str) -> str | None:
+    """The release whose packages an older one takes but for its own few; None for a release with all its own."""
+    first = requirement_files(release, False)[0].read_text("utf-8")
+    named = [line for line in first.splitlines() if line.startswith("-r")]
+    return named[0].split()[1].removeprefix("requirements-").removesuffix(".txt") if named else None
+
+
+def own_pins(release: str, server: bool) -> list[str]:
+    """The pinned requirements of a release's own files, sorted, comments and includes left out."""
     lines = (
         line.strip() for path in requirement_files(release, server) for line in path.read_text("utf-8").splitlines()
     )
     return sorted(line for line in lines if line and not line.startswith(("#", "-r")))
+
+
+def pins(release: str, server: bool) -> list[str]:
+    """Every pinned requirement, sorted, with those of the release that it lies over."""
+    own, below = own_pins(release, server), lies_over(release)
+    names = {line.partition("==")[0] for line in own}
+    rest = [] if below is None else pins(below, server)
+    return sorted([*own, *(line for line in rest if line.partition("==")[0] not in names)])
 
 
 def pins_hash(release: str, server: bool = False) -> str:
@@ -111,23 +128,40 @@ def install(folder: Path, release: str, server: bool) -> None:
     listed = [option for path in files for option in ("-r", str(path))]
     # torch with its dependencies, since outside CPU builds it brings libraries of its own; all else exactly as pinned
     for what in (["-c", str(files[0]), torch], ["--no-deps", *listed]):
-        quiet = ["-q", "--disable-pip-version-check", "--no-input", "--no-warn-script-location"]
-        done = subprocess.run(
-            [str(python), "-m", "pip", "install", *quiet, *what], capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            said = [line for line in done.stderr.splitlines() if not line.startswith("WARNING")]
-            last = "\n".join(said[-15:])
-            raise OracleError(f"installing SGLang {release} failed:\n{last}")
+        pip_install(python, release, what)
+
+
+def lay_over(folder: Path, release: str, below: Path) -> None:
+    """Fill an environment that has its own packages alone and takes the others from the one below, torch among them."""
+    subprocess.run([find_interpreter(), "-m", "venv", "--without-pip", str(folder)], check=True)
+    own, packages = site_packages(folder), site_packages(below)
+    what = ["--no-deps", "--no-compile", "--target", str(own), *own_pins(release, False)]
+    pip_install(below / "bin" / "python", release, what)
+    (own / "below.pth").write_text(f"{packages}\n", encoding="utf-8")
+
+
+def pip_install(python: Path, release: str, what: list[str]) -> None:
+    quiet = ["-q", "--disable-pip-version-check", "--no-input", "--no-warn-script-location"]
+    line = [str(python), "-m", "pip", "install", *quiet, *what]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = [line for line in done.stderr.splitlines() if not line.startswith("WARNING")]
+        last = "\n".join(said[-15:])
+        raise OracleError(f"installing SGLang {release} failed:\n{last}")
 
 
 def site_packages(folder: Path) -> Path:
     return folder / "lib" / "python3.11" / "site-packages"
 
 
-def refresh_stubs(folder: Path, server: bool) -> None:
+def stubs(release: str, server: bool) -> tuple[str, ...]:
+    """The stand-ins that an environment needs."""
+    return BASE_STUBS + (SERVER_STUBS if server else ()) + (KERNEL_STUBS if release in WITH_KERNEL else ())
+
+
+def refresh_stubs(folder: Path, release: str, server: bool) -> None:
     """Copy our stand-ins into the environment where they differ from the committed ones."""
-    for name in BASE_STUBS + (SERVER_STUBS if server else ()):
+    for name in stubs(release, server):
         source, target = STUBS / name, site_packages(folder) / name
         if source.is_dir():
             shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
@@ -161,12 +195,16 @@ def build(release: str = DEFAULT_RELEASE, server: bool = False) -> Path:
             made_in = folder.with_name(f".{folder.name}.part")
             shutil.rmtree(made_in, ignore_errors=True)
             try:
-                install(made_in, release, server)
+                below = lies_over(release)
+                if below is None:
+                    install(made_in, release, server)
+                else:
+                    lay_over(made_in, release, environment(below, server))
                 made_in.rename(folder)
             finally:
                 shutil.rmtree(made_in, ignore_errors=True)
             rename_scripts(folder, made_in=made_in)
-        refresh_stubs(folder, server)
+        refresh_stubs(folder, release, server)
     return folder
 
 
@@ -225,18 +263,26 @@ def header(release: str) -> dict[str, Any]:
     return {"sglang": release, "torch": torch.removeprefix("torch=="), "pins": pins_hash(release)}
 
 
-def keep(what: str, path: Path, entries: list[dict[str, Any]], answers: dict[str, Any]) -> None:
+def keep(
+    what: str,
+    path: Path,
+    entries: list[dict[str, Any]],
+    answers: dict[str, Any],
+    release: str = DEFAULT_RELEASE,
+) -> None:
     """Write what was answered of a list of cases."""
     done = [{**entry, "result": answers[entry["id"]]} for entry in entries if entry["id"] in answers]
     complete = len(done) == len(entries)
-    recordings.write(path, {"what": what, **header(DEFAULT_RELEASE), "complete": complete}, done)
+    recordings.write(path, {"what": what, **header(release), "complete": complete}, done)
 
 
-def answers_of(driver: str, entries: list[dict[str, Any]], deadline: float | None) -> Iterator[dict[str, Any]]:
+def answers_of(
+    driver: str, entries: list[dict[str, Any]], deadline: float | None, release: str = DEFAULT_RELEASE
+) -> Iterator[dict[str, Any]]:
     """The results so far by id, every hundred answers and at the end; with a deadline, until then."""
     answers: dict[str, Any] = {}
     try:
-        for answer in ask(driver, entries):
+        for answer in ask(driver, entries, release):
             answers[answer["id"]] = answer["result"]
             if deadline is not None and time.monotonic() > deadline:
                 break
@@ -304,6 +350,21 @@ def record(what: str, only: str, seconds: float | None, resume: bool) -> None:
         print(f"{name}: {done} of {len(entries)} cases recorded", flush=True)
 
 
+def record_older(only: str) -> None:
+    """Record the pools of the releases before the newest whose number holds `only`, each in its own environment."""
+    import older_cases
+
+    for release in older_cases.RELEASES:
+        if only not in release:
+            continue
+        entries = older_cases.every_case(release)
+        answers: dict[str, Any] = {}
+        for answers in answers_of("pools.py", entries, None, release):  # noqa: B007 - the last one holds them all
+            pass
+        keep("older", recordings.FOLDER / f"older-{release}.jsonl.gz", entries, answers, release)
+        print(f"older {release}: {len(answers)} of {len(entries)} cases recorded", flush=True)
+
+
 def sample(count: int, seed: str) -> int:
     """Make some recorded cases anew, three of five of them pools. The number of those that changed."""
     changed, fifth = 0, count // 5
@@ -349,7 +410,10 @@ def main() -> int:
     try:
         if options.command == "record":
             for what in RECORDED if options.what == "all" else [options.what]:
-                record(what, options.only, options.seconds, options.resume)
+                if what == "older":
+                    record_older(options.only)
+                else:
+                    record(what, options.only, options.seconds, options.resume)
             return 0
         if options.command == "sample":
             return 1 if sample(options.count, options.seed) else 0

@@ -55,12 +55,18 @@ def exists(case: dict[str, Any], release: str) -> bool:
         "0.5.14": case["kv"].get("head_dim") != case["kv"].get("v_head_dim"),
         "0.5.16": "swa" in case["stages"][0] and "mamba" in case["stages"][0],
         "0.5.17": "dcp_size" in case,
+        "0.5.18": "dcp_size" in case and "draft" in case,
         "0.5.20": case.get("mamba", {}).get("kind") == "mamba1" or ("mamba" in case and bool(index)),
         "0.5.21": case["dtype"] == "mxfp8",
-        "0.5.22": bool(index) and case["index"]["kpool"] > 1,
+        "0.5.22": (bool(index) and case["index"]["kpool"] > 1) or packs_full_layers(case),
     }
     asked = all(has(release, since) for since, needed in needs.items() if needed)
     return asked and math.isfinite(ratio) and ratio >= 0
+
+
+def packs_full_layers(case: dict[str, Any]) -> bool:
+    """Whether a model with sliding windows brings full layers as drafts: none did before 0.5.22."""
+    return "swa" in case["stages"][0] and case.get("draft", {}).get("mode") == "packed" and case["draft"]["on"] == "kv"
 
 
 def as_of(case: dict[str, Any], release: str) -> dict[str, Any]:

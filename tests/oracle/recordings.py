@@ -1,10 +1,11 @@
-"""Reading and writing what the real SGLang came to: `tests/recorded/*.jsonl` (README.md has the shapes).
+"""Reading and writing what the real SGLang came to: `tests/recorded/*.jsonl`, `*.jsonl.gz` (README.md has the shapes).
 
 The standard library alone, so that tests replay the recordings anywhere.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,7 +18,8 @@ Entry = dict[str, Any]
 
 def read(path: Path) -> tuple[dict[str, Any], list[Entry]]:
     """The header and the entries (`id`, `case`, `result`) of one recording. Raises ValueError for another file."""
-    lines = path.read_text(encoding="utf-8").splitlines()
+    content = path.read_bytes()
+    lines = (gzip.decompress(content) if path.suffix == ".gz" else content).decode().splitlines()
     header = json.loads(lines[0])
     if header.get("kind") != KIND or header.get("version") != VERSION:
         raise ValueError(f"{path.name} is not a recording of version {VERSION}: {lines[0][:80]}")
@@ -31,13 +33,14 @@ def write(path: Path, header: dict[str, Any], entries: Iterable[Entry]) -> None:
     lines = (json.dumps(line, separators=(",", ":"), allow_nan=False) for line in [first, *ordered])
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
-    part.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    content = ("\n".join(lines) + "\n").encode()
+    part.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
     part.replace(path)
 
 
 def files(what: str = "") -> list[Path]:
     """The recordings whose names begin with that word, sorted."""
-    return sorted(FOLDER.glob(f"{what}*.jsonl"))
+    return sorted([*FOLDER.glob(f"{what}*.jsonl"), *FOLDER.glob(f"{what}*.jsonl.gz")])
 
 
 def differences(recorded: Any, now: Any, place: str = "") -> list[str]:
