@@ -24,7 +24,11 @@ _NAME = re.compile(r"([A-Za-z_]\w*)(?:=|[ \t]+)", re.ASCII)
 
 @dataclass
 class _Stage:
-    """What the stage at hand has set: variables, entry point and command, each as words or as a script."""
+    """What a stage has set: variables, entry point and command, each as words or as a script.
+
+    A build argument holds until the stage ends, and a variable of the same name wins over it; a server sees variables
+    alone.
+    """
 
     scope: Scope = field(default_factory=Scope)
     entrypoint: list[Traced] | Traced | None = None
@@ -34,9 +38,14 @@ class _Stage:
 def read_dockerfile(source: Traced, lines: Lines, release: str = NEWEST) -> list[Engine]:
     """The server that an image of this file starts; none where its commands are no server's."""
     stage = _Stage()
+    outside: Scope | None = None  # the build arguments before the first stage
+    stages: dict[str, _Stage] = {}
     for name, rest in _instructions(source):
         if name == "FROM":
-            stage = _Stage(Scope(dict(stage.scope.values)))
+            outside = stage.scope if outside is None else outside
+            stage = _next_stage(rest, outside, stages)
+        elif name == "ARG" and "=" not in rest.text and outside is not None:
+            _take_over(stage.scope, rest.text.strip(), outside)
         elif name in ("ENV", "ARG"):
             _set(stage.scope, rest, export=name == "ENV")
         elif name == "ENTRYPOINT":
@@ -44,6 +53,28 @@ def read_dockerfile(source: Traced, lines: Lines, release: str = NEWEST) -> list
         elif name == "CMD":
             stage.command = _form(rest)
     return _engines(stage, lines, release)
+
+
+def _next_stage(rest: Traced, outside: Scope, stages: dict[str, _Stage]) -> _Stage:
+    """The stage that a FROM begins: what another one of this file has set as variables, or nothing."""
+    words = [expand_to_one(token, outside, rest).text for token in Lexer(rest).tokens() if isinstance(token, Word)]
+    words = [word for word in words if not word.startswith("--")]
+    base = stages.get(words[0].lower()) if words else None
+    stage = _Stage()
+    if base is not None:
+        kept = {name: base.scope.values[name] for name in base.scope.exported if name in base.scope.values}
+        stage = _Stage(Scope(kept, set(kept)), base.entrypoint, base.command)
+    stages[str(len(stages))] = stage
+    if len(words) == 3 and words[1].lower() == "as":
+        stages[words[2].lower()] = stage
+    return stage
+
+
+def _take_over(scope: Scope, name: str, outside: Scope) -> None:
+    """`ARG NAME`: the value that it has before the first stage."""
+    value = outside.values.get(name)
+    if value is not None and name not in scope.exported:
+        scope.values[name] = value
 
 
 def _engines(stage: _Stage, lines: Lines, release: str) -> list[Engine]:
@@ -86,7 +117,7 @@ def _set(scope: Scope, rest: Traced, *, export: bool) -> None:
     for token in tokens:
         word = expand_to_one(token, scope, rest)
         pair = re.match(r"([A-Za-z_]\w*)=", word.text, re.ASCII)
-        if pair is not None:
+        if pair is not None and (export or pair[1] not in scope.exported):
             scope.values[pair[1]] = Value((word.part(pair.end(), len(word.text)),))
             if export:
                 scope.exported.add(pair[1])

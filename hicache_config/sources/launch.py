@@ -66,7 +66,8 @@ _CONTAINER_RUNNERS = frozenset({"docker", "podman", "nerdctl"})
 _SCRIPT = re.compile(
     r"\bsglang\s+serve\s|\b(?:sglang|sglang_router)\.launch_server\b|\bdynamo\.sglang\b|sglang/launch_server\.py\b"
 )
-_ENVIRONMENT = re.compile(r"([A-Z_][A-Z0-9_]*)=", re.ASCII)
+#: `A=b` before a command, and what `docker run` takes for it in one word.
+_ENVIRONMENT = re.compile(r"(?:-e|--env=)?([A-Z_][A-Z0-9_]*)=", re.ASCII)
 _SERVER_FILE = re.compile(r"(?:.*/)?sglang/launch_server\.py|(?:.*/)?launch_server\.py")
 _TELLING = re.compile(
     r"--(?:[a-z-]*hicache[a-z-]*|enable-hierarchical-cache|model-path|tp|tp-size|mem-fraction-static|disaggregation-mode"
