@@ -92,12 +92,14 @@ def _of_command(command: Command, lines: Lines, release: str, around: Surroundin
     }
     outer = Launch((), command.outer).environment
     cut = len(command.words) >= MOST_WORDS
-    limited = _limit_around((*command.outer, *command.words), lines)
+    around_it = (*command.outer, *command.words)
+    limited = _limit_around(around_it, lines)
+    from_files, unread = _of_files(around_it, lines)
     surroundings = Surroundings(
-        {**around.environment, **exported, **outer},
+        {**around.environment, **exported, **from_files, **outer},
         limited.limit if limited.limit is not None else around.limit,
         limited.limit_place if limited.limit is not None else around.limit_place,
-        (*around.notes, *limited.notes, *command.notes, *((_too_many_words(),) if cut else ())),
+        (*around.notes, *limited.notes, *unread, *command.notes, *((_too_many_words(),) if cut else ())),
     )
     launch = find_launch(command.words) or image_arguments(command.words)
     if launch is None:  # read_script only gives commands that start a server
@@ -157,6 +159,23 @@ def _limit_around(words: Sequence[Traced], lines: Lines) -> Surroundings:
                 continue  # python -m MODULE
             return limit_of(word.behind(len(option) + 1) if sign else words[index + 1], lines, read)
     return Surroundings()
+
+
+def _of_files(words: Sequence[Traced], lines: Lines) -> tuple[dict[str, Traced], list[Noted]]:
+    """The variables of `docker run --env-file FILE`, and a note for each file that could not be read."""
+    found: dict[str, Traced] = {}
+    notes: list[Noted] = []
+    for index, word in enumerate(words):
+        option, sign, _ = word.text.partition("=")
+        if option != "--env-file" or (not sign and index + 1 >= len(words)):
+            continue
+        from .env_file import variables_of
+
+        named = word.behind(len(option) + 1) if sign else words[index + 1]
+        more, unread = variables_of(named, lines, option)
+        found |= more
+        notes += unread
+    return found, notes
 
 
 def limit_of(value: Traced, lines: Lines, read: Callable[[str], int]) -> Surroundings:

@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from .text import Builder, Traced
+from .document import Noted
+from .folder import NotOpened
+from .notes import note, shortened
+from .text import Builder, Lines, Traced
 
 #: Variables of one file; more are no settings.
 MOST = 2_000
@@ -35,6 +38,22 @@ def read_env_file(
         value, here, is_literal = _value(source, line.end(), comments=comments)
         found[line[1]] = value if is_literal else substitute(value, found)
     return found
+
+
+def variables_of(named: Traced, lines: Lines, what: str) -> tuple[dict[str, Traced], list[Noted]]:
+    """The variables of a file that docker or systemd is told of (`what`), and the note where it can't be read.
+
+    Neither of them puts anything in for `$NAME`, and neither knows a comment behind a value.
+    """
+    try:
+        if lines.folder is None or not named.is_known:
+            raise NotOpened("has a name that is not known")
+        opened = lines.folder.open(named.text, lines)
+    except NotOpened as why:
+        message = f"{shortened(named.shown())} of {what} {why}, so what it sets is not checked"
+        place = lines.place(named.begin, named.end)
+        return {}, [note("HC009", message, "Check it together with its file.", place, severity="note")]
+    return read_env_file(opened.text, opened.base, lambda value, _: value, comments=False), []
 
 
 def _value(source: Traced, start: int, *, comments: bool) -> tuple[Traced, int, bool]:

@@ -12,12 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from .container import Surroundings, engines_of_words, limit_of
-from .document import Engine, Noted
-from .env_file import read_env_file
-from .folder import NotOpened
+from .document import Engine
+from .env_file import variables_of
 from .limits import systemd_bytes
 from .manifest import split_words
-from .notes import NoteList, note, shortened
+from .notes import NoteList
 from .text import Builder, Lines, Traced, Unknown
 
 MOST_SETTINGS = 5_000
@@ -121,23 +120,11 @@ def _of_files(files: list[Traced], lines: Lines, notes: NoteList) -> dict[str, T
     for named in files:
         is_optional = named.text.startswith("-")
         name = _filled(named.part(1, len(named.text)) if is_optional else named, {})
-        try:
-            if lines.folder is None or not name.is_known:
-                raise NotOpened("has a name that is not known")
-            opened = lines.folder.open(name.text, lines)
-        except NotOpened as why:
-            if not is_optional:
-                notes.append(_unread(name, str(why), lines))
-            continue
-        found |= read_env_file(opened.text, opened.base, lambda value, _: value, comments=False)
+        more, unread = variables_of(name, lines, "EnvironmentFile")
+        found |= more
+        for each in () if is_optional else unread:
+            notes.append(each)
     return found
-
-
-def _unread(name: Traced, why: str, lines: Lines) -> Noted:
-    message = f"{shortened(name.shown())} of EnvironmentFile {why}, so what it sets is not checked"
-    return note(
-        "HC009", message, "Check it together with its file.", lines.place(name.begin, name.end), severity="note"
-    )
 
 
 def _limit(unit: _Unit, lines: Lines) -> Surroundings:
