@@ -20,8 +20,9 @@ from .text import finding_lines
 
 _LABEL = 11
 _WIDTH = 80
-#: Columns of a pool's name; a longer one stands on a line of its own.
+#: Columns of a pool's name and of its slots; a name that would touch them stands on a line of its own.
 _NAME = 18
+_SLOTS = 13
 #: Below half a thousandth of a GB an amount would be printed as 0.000 GB.
 _SMALL = 500_000
 
@@ -70,12 +71,13 @@ def _head(report: PlanReport) -> Iterator[Line]:
         yield from _field("model", f"{report.model} ({report.family})")
     capacity = plan.terms.capacity
     if isinstance(capacity, TotalSize):
-        yield from _field("asked", f"a size of {capacity.size_gb:g} GB per rank ({format_gib(capacity.bytes)})")
+        yield from _field("asked", f"a size of {_number(capacity.size_gb)} GB per rank ({format_gib(capacity.bytes)})")
     elif isinstance(capacity, DeviceRatio):
-        yield from _field("asked", f"a ratio of {capacity.ratio:g} host slots per device slot")
+        yield from _field("asked", f"a ratio of {_number(capacity.ratio)} host slots per device slot")
     elif isinstance(capacity, HostFraction):
         yield from _field(
-            "asked", f"at most {capacity.fraction:g} of the host's memory, and a ratio of {capacity.ratio:g}"
+            "asked",
+            f"at most {_number(capacity.fraction)} of the host's memory, and a ratio of {_number(capacity.ratio)}",
         )
     if plan.ratio is not None and not isinstance(capacity, DeviceRatio):
         yield from _field("ratio", f"{plan.ratio!r} makes exactly these pages")
@@ -98,7 +100,7 @@ def _stage(stages: Sequence[StagePlan], *, explain: bool) -> Iterator[Line]:
     layers = "" if stage.layers is None else f", {stage.layers} layers"
     each = "" if len(stages) == 1 else " each"
     yield ((f"{numbers}{layers}{each}: per rank", "bold underline"),)
-    yield ((f"  {'pool':<{_NAME}}{'slots':>13}{'pages':>12}{'bytes/slot':>12}{'GB':>10}", "dim"),)
+    yield ((f"  {'pool':<{_NAME}}{_cells('slots', 'pages', 'bytes/slot', 'GB')}", "dim"),)
     for pool in stage.pools:
         yield from _pool(pool, explain=explain)
     total = "not known" if stage.bytes is None else f"{_gb(stage.bytes):>10}"
@@ -115,19 +117,30 @@ def _pool(pool: HostPoolSize, *, explain: bool) -> Iterator[Line]:
     row = "by page" if pool.bytes_per_slot is None else f"{pool.bytes_per_slot:,}"
     bytes_ = "" if pool.bytes is None else _gb(pool.bytes)
     name = pool.name if pool.follows is None else f"  {pool.name}"
-    if len(name) > _NAME:
+    if len(name) + len(slots) >= _NAME + _SLOTS:
         yield plain(f"  {name}")
         name = ""
     where = {True: "in the size", False: "on top", None: ""}[pool.inside_size]
-    yield ((f"  {name:<{_NAME}}{slots:>13}{pages:>12}{row:>12}{bytes_:>10}  {where}", ""),)
+    yield ((f"  {name:<{_NAME}}{_cells(slots, pages, row, bytes_)}  {where}", ""),)
     if pool.follows is None and pool.own_slots is not None and pool.slots is not None and pool.own_slots != pool.slots:
         left = (pool.own_slots - pool.slots) // pool.page_size * pool.page_bytes
-        alone = f"slots alone; agreeing leaves {_amount(left)} unused" if left > 0 else "slots alone"
-        yield ((f"  {'':<{_NAME}}{pool.own_slots:>13,}  {alone}", "dim"),)
+        alone = f"slots alone; agreeing gives up {_amount(left)}" if left > 0 else "slots alone"
+        yield ((f"  {'':<{_NAME}}{_cells(f'{pool.own_slots:,}')}  {alone}", "dim"),)
     if explain:
         for step in pool.trace:
             for piece in textwrap.wrap(step, _WIDTH - 6):
                 yield ((f"      {piece}", "dim"),)
+
+
+def _cells(*texts: str) -> str:
+    """Texts in the columns of the table, right-aligned; one that is too wide still stands apart from its neighbour."""
+    slots, *others = texts
+    return f"{slots:>{_SLOTS}}" + "".join(f" {text:>{width}}" for text, width in zip(others, (11, 11, 9), strict=False))
+
+
+def _number(value: float) -> str:
+    """A number as it was asked for: nothing is rounded, 2.0 is 2."""
+    return f"{value:,}".removesuffix(".0")
 
 
 def _gb(amount: int) -> str:
@@ -209,7 +222,7 @@ def _side_by_side(report: PlanReport) -> Iterator[Line]:
         yield plain(f"  {'':<8}{', '.join(slots)} slots")
     if report.plan.stock_size_gb is not None:
         size = report.plan.terms.capacity.size_gb
-        yield plain(f"  to stay within {size:g} GB per rank without the plugin:")
+        yield plain(f"  to stay within {_number(size)} GB per rank without the plugin:")
         yield plain(f"  --hicache-size {report.plan.stock_size_gb}")
 
 
