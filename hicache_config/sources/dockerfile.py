@@ -62,7 +62,7 @@ def _next_stage(rest: Traced, outside: Scope, stages: dict[str, _Stage]) -> _Sta
     base = stages.get(words[0].lower()) if words else None
     stage = _Stage()
     if base is not None:
-        kept = {name: base.scope.values[name] for name in base.scope.exported if name in base.scope.values}
+        kept = {name: value for name, value in base.scope.values.items() if name in base.scope.exported}
         stage = _Stage(Scope(kept, set(kept)), base.entrypoint, base.command)
     stages[str(len(stages))] = stage
     if len(words) == 3 and words[1].lower() == "as":
