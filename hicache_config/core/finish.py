@@ -144,7 +144,7 @@ def _by_ratio(
         return [f"slots of {leader.name} through a ratio"], None, None
     made = pool.pages_following(pages, leader)
     step = (
-        f"int({slots:,} device slots * ({pages * leader.page_size:,} host slots of {leader.name} / {slots:,})) "
+        f"int({slots:,} device slots * ({pages * pool.page_size:,} host slots of {leader.name} / {slots:,})) "
         f"// {pool.page_size} + 1 = {made:,} pages"
     )
     return [step], made, None if own_pages is None else pool.pages_following(own_pages, leader)

@@ -87,7 +87,7 @@ class DevicePool:
         slots = self.slots or leader.slots
         if slots is None:
             raise ValueError(f"device slots of {self.name!r} and its leader are not known")
-        return int(slots * (leader_pages * leader.page_size / slots)) // self.page_size + 1
+        return int(slots * (leader_pages * self.page_size / slots)) // self.page_size + 1
 
     def problems(self) -> list[Finding]:
         """What is impossible in this pool alone, each a finding; empty for a sound pool."""

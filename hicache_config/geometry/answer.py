@@ -72,7 +72,7 @@ def _pipeline(model: Model, args: ServerArgs, question: Question) -> Pipeline:
     if has_errors(findings):
         return Pipeline(family.page.name, (), settings.changed, (), tuple(findings))
     capacity, notes = decode_capacity(case)
-    assumptions = (*_assumptions(case), *notes)
+    assumptions = (*release_assumptions(case, family.page.name, stages), *_assumptions(case), *notes)
     return Pipeline(family.page.name, tuple(stages), settings.changed, assumptions, tuple(findings), capacity)
 
 
@@ -137,7 +137,7 @@ def known_slots(args: ServerArgs, question: Question, settings: Settings, parall
 
 
 def _assumptions(case: Case) -> tuple[str, ...]:
-    texts = list(release_assumptions(case))
+    texts: list[str] = []
     filled = ", ".join(f"{key} {value}" for key, value in case.model.filled_sizes.items())
     if filled:
         texts.append(

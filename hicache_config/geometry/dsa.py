@@ -9,6 +9,7 @@ from ..core.pools import DevicePool
 from .attention import index_keys, is_latent, is_sparse, latent, shares_selection
 from .family import Case, FamilyPage
 from .model import refuse
+from .older_pools import key_layers
 from .packed import packed_layers
 from .parallel import StageLayers
 from .pieces import index_pool, latent_pool
@@ -71,11 +72,10 @@ def split_ranks(case: Case) -> int:
 def sparse_pools(case: Case, layers: int, owners: int, packed: int = 0) -> list[DevicePool]:
     """Latents of `layers` and index keys of `owners` of them, with packed draft layers in both.
 
-    A stage without an owner has no pool of index keys, packed drafts or not. Before 0.5.22 the host kept room for the
-    keys of every layer, owner or not (0.5.20, mem_cache/pool_host/dsa.py:DSAIndexerPoolHost).
+    A stage without an owner has no pool of index keys, packed drafts or not.
     """
     keys, store, slots = index_keys(case.model), case.settings.store, case.slots.get("kv")
-    kept = owners if case.release.at_least("0.5.22") else layers
+    owners, kept = key_layers(case.release, layers, owners)
     pools = [
         latent_pool(
             "kv",

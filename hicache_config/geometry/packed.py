@@ -6,10 +6,13 @@ A family adds them to the pool whose rows they share. Must not import anything a
 from __future__ import annotations
 
 from ..arguments import ServerArgs
+from .attention import is_sparse
 from .family import Case
 from .model import Model
+from .older_pools import packs
 from .parallel import StageLayers
 from .sliding import MIMO_V2, STEP3P
+from .states import linear_reader
 
 #: Classes for which SGLang takes one layer, whatever config.json says.
 _ONE = frozenset(
@@ -44,7 +47,14 @@ def packed_layers(case: Case, stage: StageLayers) -> int:
 
     Before 0.5.18 a draft had a pool beside the model's, see since.py.
     """
-    return packed_depths(case) if case.release.at_least("0.5.18") and packed_on(case, stage) else 0
+    return packed_depths(case) if packs(case.release, plain=_is_plain(case)) and packed_on(case, stage) else 0
+
+
+def _is_plain(case: Case) -> bool:
+    """Whether releases before 0.5.19 gave the model HiRadixCache (0.5.18, mem_cache/registry.py)."""
+    if case.is_on("SGLANG_ENABLE_UNIFIED_RADIX_TREE") or is_sparse(case.model):
+        return False
+    return linear_reader(case.model) is None and not case.settings.sliding
 
 
 def packed_on(case: Case, stage: StageLayers) -> bool:

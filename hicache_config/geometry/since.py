@@ -1,41 +1,45 @@
 """What older releases do otherwise: models and host pools they do not have, index keys and drafts placed elsewhere.
 
-The formulas of the families are SGLang 0.5.23's. Read in the wheels of 0.5.10 to 0.5.22, and not run with them.
+The formulas of the families are SGLang 0.5.23's; older_pools.py has what older releases build otherwise.
 Must not import anything above this floor.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from ..core.pools import DevicePool, FollowRule
+from ..core.pools import DevicePool, Stage
 from ..core.releases import NEWEST
-from .attention import heads, is_latent
+from .attention import heads, is_latent, latent
 from .classes import class_since
 from .drafts import own_draft_row
 from .family import Case
 from .model import RefusedError, refuse
+from .older_pools import COMPARED, DRAFT_PAGES, DRAFTS, KEYS_APART, PACKED, as_built
+from .pieces import latent_row
 from .swa import row_shapes
 
 #: Families whose host pools came later than the oldest release (mem_cache/hybrid_cache/hybrid_pool_assembler.py).
 _FAMILIES = {
-    "swa": "0.5.12",
-    "deepseek_v4": "0.5.12",
+    "swa": "0.5.13",
+    "deepseek_v4": "0.5.13",
     "minimax_sparse": "0.5.15",
     "mamba_swa": "0.5.16",
     "qsa": "0.5.22",
 }
+#: With this variable two of them have host pools in 0.5.12 already: its unified tree (managers/scheduler.py).
+_UNIFIED, _WITH_UNIFIED = "SGLANG_ENABLE_UNIFIED_RADIX_TREE", frozenset({"swa", "deepseek_v4"})
 #: Host pools with different widths of keys and values (AsymmetricMHATokenToKVPoolHost), and of mxfp8 rows.
 _WIDTHS, _MXFP8 = "0.5.14", "0.5.21"
-#: The first release that packs drafts into the model's rows, and the first with host pools of drafts at all.
-_PACKED, _DRAFTS = "0.5.18", "0.5.11"
 
 
 def check_release(case: Case, family: str) -> None:
     """Refuse a model that the asked release does not have, or that it has no host pools for."""
     name = case.model_class.name
     _check(case, class_since(name), f"has no model class {name}")
-    _check(case, _FAMILIES.get(family), f"has no host pools for {name}")
+    is_unified = family in _WITH_UNIFIED and case.is_on(_UNIFIED)
+    _check(case, "0.5.12" if is_unified else _FAMILIES.get(family), f"has no host pools for {name}")
     if is_latent(case.model) or family not in {"dense", "swa", "linear", "mamba_swa"}:
         return
     shapes = row_shapes(case) if family == "swa" else (heads(case.model),)
@@ -63,38 +67,45 @@ def _too_old(release: str, since: str, what: str) -> RefusedError:
 def as_of(case: Case, family: str, pools: list[DevicePool]) -> list[DevicePool]:
     """The pools of a stage as the asked release has them.
 
-    Up to 0.5.10 a slot of kv held its index keys too. Up to 0.5.17 the draft, whatever it was, had a pool beside kv
-    with as many slots, unless it had sliding windows (memory_pool_host.py:NSATokenToKVPoolHost,
-    kv_cache_builder.py:maybe_register_hicache_draft).
+    Up to 0.5.17 the draft, whatever it was, had a pool beside kv, unless it had sliding windows
+    (kv_cache_builder.py:maybe_register_hicache_draft); older_pools.py has the rest.
     """
-    if not case.release.at_least("0.5.11"):
-        pools = _with_keys_inside(pools)
-    if case.release.at_least(_PACKED):
-        return pools
-    kept = [pool for pool in pools if pool.name not in {"draft_swa", "draft_indexer"}]
-    row = own_draft_row(case) if family in {"dense", "mla", "dsa", "linear"} else 0
-    if row and "draft" not in {pool.name for pool in kept}:
-        kept.append(DevicePool("draft", bytes_per_slot=row, page_size=case.page_size, follows="kv"))
-    if not case.release.at_least(_DRAFTS):
-        return [pool for pool in kept if pool.name != "draft"]
-    rule: FollowRule = "ratio" if case.slots.get("kv") else "pages"
-    return [replace(pool, follow_rule=rule) if pool.name == "draft" else pool for pool in kept]
+    row, bare = _latent_rows(case)
+    is_beside = not case.release.at_least(PACKED) and family in {"dense", "mla", "dsa", "linear"}
+    draft = own_draft_row(case) if is_beside else 0
+    if draft and "draft" not in {pool.name for pool in pools}:
+        # the draft's host pool has no scales in its rows (MLATokenToKVPoolHost without override_kv_cache_dim)
+        held = bare if draft == row else draft
+        pools = [*pools, DevicePool("draft", case.slots.get("kv"), held, case.page_size, follows="kv")]
+    return as_built(case.release, pools, row, bare)
 
 
-def _with_keys_inside(pools: list[DevicePool]) -> list[DevicePool]:
-    keys = {pool.follows: pool.bytes_per_slot or 0 for pool in pools if pool.name == "indexer"}
-    return [
-        replace(pool, bytes_per_slot=(pool.bytes_per_slot or 0) + keys.get(pool.name, 0))
-        for pool in pools
-        if pool.name != "indexer"
-    ]
+def _latent_rows(case: Case) -> tuple[int, int]:
+    """Bytes of a row of latents with its scales, and without; zeros for a model whose rows have none."""
+    store = case.settings.store
+    if not store.scaled_row:
+        return 0, 0
+    return latent_row(latent(case.model), store), latent_row(latent(case.model), replace(store, scaled_row=False))
 
 
-def release_assumptions(case: Case) -> tuple[str, ...]:
+def release_assumptions(case: Case, family: str, stages: Sequence[Stage]) -> tuple[str, ...]:
     """What is taken for granted about a release other than the one whose formulas these are."""
-    if case.release.name == NEWEST:
+    name = case.release.name
+    if name == NEWEST:
         return ()
-    return (
-        f"rows are computed as SGLang {NEWEST} does, with the differences that were read in {case.release.name}; "
-        f"whole models were compared with {NEWEST} alone",
+    held = (
+        "was compared with its constructors" if family in COMPARED else f"was read in its wheel and run with {NEWEST}"
     )
+    texts = [
+        f"rows are computed as SGLang {NEWEST} does, with what {name} builds otherwise: for this family that {held}, "
+        f"on pools alone; whole models were compared with {NEWEST}"
+    ]
+    pools = [pool for stage in stages for pool in stage.pools]
+    is_unsure = case.release.at_least(DRAFTS) and not case.release.at_least(DRAFT_PAGES)
+    if is_unsure and any(pool.name == "draft" and pool.follow_rule == "pages" for pool in pools):
+        texts.append(
+            f"SGLang {name} gives the draft a page more than kv for most device slots, which are not known here"
+        )
+    if family == "dsa" and not case.release.at_least(KEYS_APART):
+        texts.append(f"SGLang {name} allocates one page of index keys beyond what is counted here")
+    return tuple(texts)

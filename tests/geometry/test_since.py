@@ -1,4 +1,4 @@
-"""What older SGLang releases do otherwise (read in their wheels)."""
+"""What older SGLang releases do otherwise (read in their wheels, and held against recordings of their pools)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from hicache_config.core.pools import DevicePool
+from hicache_config.core.releases import Release
 from hicache_config.geometry import Model, Pipeline, Question, load_model, pipeline_of
+from hicache_config.geometry.older_pools import as_built
 
 from .making import DENSE, args, code, rows
 from .test_families import EAGLE
@@ -21,11 +24,11 @@ def at(release: str, config: dict[str, Any] | str, gpu: str = "sm90", **given: A
 @pytest.mark.parametrize(
     ("model", "first", "given"),
     [
-        ("openai/gpt-oss-120b", "0.5.12", {}),  # host pools of sliding windows
-        ("google/gemma-4-26B-A4B", "0.5.12", {}),
+        ("openai/gpt-oss-120b", "0.5.13", {}),  # host pools of sliding windows
+        ("google/gemma-4-26B-A4B", "0.5.13", {}),
         ("XiaomiMiMo/MiMo-V2-Flash", "0.5.14", {}),  # keys and values of different widths
         ("moonshotai/Kimi-K3", "0.5.17", {}),  # the model class
-        ("deepseek-ai/DeepSeek-V4-Flash", "0.5.12", {}),
+        ("deepseek-ai/DeepSeek-V4-Flash", "0.5.13", {}),
         ("MiniMaxAI/MiniMax-M3", "0.5.16", {"page_size": 128}),
         ({**DENSE, "v_head_dim": 64}, "0.5.14", {}),
         (DENSE, "0.5.10", {}),
@@ -44,11 +47,49 @@ def test_index_keys_lie_in_the_row_up_to_0_5_10() -> None:
     assert rows(at("0.5.11", sparse)) == [{"kv": 61 * 1152, "indexer": 61 * 132}]
 
 
+def test_the_unified_tree_of_0_5_12_is_asked_for() -> None:
+    """0.5.12, managers/scheduler.py: without the variable HiRadixCache gets the pool, and refuses it."""
+    model, _ = load_model("openai/gpt-oss-120b")
+    assert model is not None
+    named = Question("0.5.12", "sm90", {"SGLANG_ENABLE_UNIFIED_RADIX_TREE": "1"})
+    assert pipeline_of(model, args(tp_size=8), named).stages
+    assert code(pipeline_of(model, args(tp_size=8), Question("0.5.12", "sm90"))) == "HC613"
+
+
 def test_a_draft_lies_beside_the_model_up_to_0_5_17() -> None:
-    latent = "deepseek-ai/DeepSeek-V3"
+    latent, sparse = "deepseek-ai/DeepSeek-V3", "deepseek-ai/DeepSeek-V3.2"
     assert rows(at("0.5.10", latent, **EAGLE)) == [{"kv": 61 * 1152}]
     assert rows(at("0.5.17", latent, **EAGLE)) == [{"kv": 61 * 1152, "draft": 1152}]
-    assert rows(at("0.5.18", latent, **EAGLE)) == [{"kv": 62 * 1152}]
+    assert rows(at("0.5.18", sparse, **EAGLE)) == [{"kv": 62 * 1152, "indexer": 62 * 132}]
+
+
+def test_0_5_18_packs_a_draft_for_its_unified_tree_alone() -> None:
+    """Its HiRadixCache gets no draft, packed or beside: nothing on the host mirrors it."""
+    latent = "deepseek-ai/DeepSeek-V3"
+    assert rows(at("0.5.18", latent, **EAGLE)) == [{"kv": 61 * 1152}]
+    assert rows(at("0.5.19", latent, **EAGLE)) == [{"kv": 62 * 1152}]
+    model, _ = load_model(latent)
+    assert model is not None
+    named = Question("0.5.18", "sm90", {"SGLANG_ENABLE_UNIFIED_RADIX_TREE": "1"})
+    assert rows(pipeline_of(model, args(**EAGLE), named)) == [{"kv": 62 * 1152}]
+
+
+def test_rows_without_their_scales() -> None:
+    """0.5.11 kept room for 576 of the 656 bytes of a row, 0.5.12 for all; so it was for drafts up to 0.5.17."""
+    sparse: dict[str, Any] = {"kv_cache_dtype": "fp8_e4m3", **EAGLE}
+    kv = {release: rows(at(release, "deepseek-ai/DeepSeek-V3.2", **sparse))[0] for release in ("0.5.11", "0.5.12")}
+    assert (kv["0.5.11"]["kv"], kv["0.5.12"]["kv"]) == (61 * 576, 61 * 656)
+    assert kv["0.5.11"]["draft"] == kv["0.5.12"]["draft"] == 576
+
+
+@pytest.mark.parametrize(("release", "rule"), [("0.5.11", "ratio"), ("0.5.22", "ratio"), ("0.5.23", "pages")])
+def test_a_draft_beside_the_model_takes_its_slots_through_a_ratio_up_to_0_5_22(release: str, rule: str) -> None:
+    """So it has mostly one page more than kv; its index keys go with it."""
+    kv = DevicePool("kv", 1000, 8, 16)
+    drafts = [DevicePool(name, 1000, 1, 16, follows="kv") for name in ("draft", "draft_indexer")]
+    built = as_built(Release.of(release), [kv, *drafts])
+    assert {pool.follow_rule for pool in built if pool.name != "kv"} == {rule}
+    assert {pool.pages_following(10, kv) for pool in built if pool.name != "kv"} == {11 if rule == "ratio" else 10}
 
 
 def test_an_older_release_is_an_assumption() -> None:
