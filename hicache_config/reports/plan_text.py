@@ -100,7 +100,7 @@ def _stage(stages: Sequence[StagePlan], *, explain: bool) -> Iterator[Line]:
     layers = "" if stage.layers is None else f", {stage.layers} layers"
     each = "" if len(stages) == 1 else " each"
     yield ((f"{numbers}{layers}{each}: per rank", "bold underline"),)
-    yield ((f"  {'pool':<{_NAME}}{_cells('slots', 'pages', 'bytes/slot', 'GB')}", "dim"),)
+    yield ((f"  {_row('pool', 'slots', 'pages', 'bytes/slot', 'GB')}", "dim"),)
     for pool in stage.pools:
         yield from _pool(pool, explain=explain)
     total = "not known" if stage.bytes is None else f"{_gb(stage.bytes):>10}"
@@ -121,21 +121,21 @@ def _pool(pool: HostPoolSize, *, explain: bool) -> Iterator[Line]:
         yield plain(f"  {name}")
         name = ""
     where = {True: "in the size", False: "on top", None: ""}[pool.inside_size]
-    yield ((f"  {name:<{_NAME}}{_cells(slots, pages, row, bytes_)}  {where}", ""),)
+    yield ((f"  {_row(name, slots, pages, row, bytes_)}  {where}", ""),)
     if pool.follows is None and pool.own_slots is not None and pool.slots is not None and pool.own_slots != pool.slots:
         left = (pool.own_slots - pool.slots) // pool.page_size * pool.page_bytes
         alone = f"slots alone; agreeing gives up {_amount(left)}" if left > 0 else "slots alone"
-        yield ((f"  {'':<{_NAME}}{_cells(f'{pool.own_slots:,}')}  {alone}", "dim"),)
+        yield ((f"  {_row('', f'{pool.own_slots:,}')}  {alone}", "dim"),)
     if explain:
         for step in pool.trace:
             for piece in textwrap.wrap(step, _WIDTH - 6):
                 yield ((f"      {piece}", "dim"),)
 
 
-def _cells(*texts: str) -> str:
-    """Texts in the columns of the table, right-aligned; one that is too wide still stands apart from its neighbour."""
-    slots, *others = texts
-    return f"{slots:>{_SLOTS}}" + "".join(f" {text:>{width}}" for text, width in zip(others, (11, 11, 9), strict=False))
+def _row(name: str, slots: str, *others: str) -> str:
+    """A row of the table, numbers right-aligned; one that is too wide still stands apart from its neighbour."""
+    first = f"{name}{slots:>{_NAME + _SLOTS - len(name)}}"
+    return first + "".join(f" {text:>{width}}" for text, width in zip(others, (11, 11, 9), strict=False))
 
 
 def _number(value: float) -> str:

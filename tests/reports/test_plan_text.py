@@ -33,6 +33,10 @@ def test_columns_stand_apart(model: str, size: int) -> None:
     if size <= 2_000:
         table = lines[next(number for number, line in enumerate(lines) if line.startswith("plan ")) :]
         assert [line for line in table if len(line) > 80] == []
+        ends = {
+            re.match(r"(?:  [a-z_0-9 ]*?)? +[\d,]+ +[\d,]+(?:\+\d+)? +(?:[\d,]+|by page)", line)[0] for line in rows
+        }  # type: ignore[index]
+        assert {len(end) for end in ends} == {57}, "the columns end where the head's do"
 
 
 @pytest.mark.parametrize(
