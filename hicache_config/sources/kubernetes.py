@@ -17,6 +17,7 @@ from .document import Engine
 from .launch import mentions_launch
 from .limits import kubernetes_bytes
 from .manifest import Substitute, kubernetes_variables, scalar_at, split_words, variables, words_of
+from .template import MASK, with_holes
 from .text import Lines, Traced
 from .tree import Entry, Mapping, Node, Scalar, Sequence, moved, text_of
 
@@ -60,9 +61,9 @@ class KubernetesReader:
                 yield from self.read(item, name)
         if not isinstance(node, Mapping) or text_of(node.get("kind")) in HOLDING:
             return
-        name = text_of(node.at("metadata", "name")) or name
+        name = _name(node.at("metadata", "name")) or name
         engines = list(self._container(node)) or list(self._values(node))
-        own = text_of(node.get("name"))
+        own = _name(node.get("name"))
         for engine in engines or self._scripts(node):
             yield Found("/".join(dict.fromkeys(part for part in (name, own) if part)) or None, engine)
         for entry in node.entries:
@@ -101,10 +102,16 @@ class KubernetesReader:
         """The variables and the limit beside a command."""
         given = self.maps.variables(node.get("envFrom"))
         for key in ("env", "environment", "envs", "extraEnv", "extraEnvVars"):
-            given |= variables(node.get(key), self.text, kubernetes_variables(given), self.maps.variable)
+            given |= variables(node.get(key), self.text, self._substitute(given), self.maps.variable)
         limit = scalar_at(node, "resources", "limits", "memory") or scalar_at(node, "memory")
-        found = limit_of(limit.traced(self.text), self.lines, kubernetes_bytes) if limit is not None else Surroundings()
-        return replace(found, environment=given), kubernetes_variables(given)
+        substitute = self._substitute(given)
+        found = limit_of(substitute(limit.traced(self.text)), self.lines, kubernetes_bytes) if limit else Surroundings()
+        return replace(found, environment=given), substitute
+
+    def _substitute(self, known: Map[str, Traced]) -> Substitute:
+        """Variables by their values, expressions of a template by holes."""
+        put_in = kubernetes_variables(known)
+        return lambda text: with_holes(put_in(text), self.lines)
 
     # --- Helm values ----------------------------------------------------------------------------------------------
 
@@ -137,7 +144,7 @@ class KubernetesReader:
         """JSON patches that add words to a container, one engine a container."""
         words: dict[str, list[Traced]] = {}
         around: dict[str, Surroundings] = {}
-        substitute = kubernetes_variables({})
+        substitute = self._substitute({})
         for item in node.items:
             path, value = (text_of(item.get("path")), item.get("value")) if isinstance(item, Mapping) else (None, None)
             match = (
@@ -171,6 +178,12 @@ class KubernetesReader:
         trees, _ = read_yaml(inner.text, Lines(inner.text))
         for tree in trees:
             yield from self.read(moved(tree, inner), name)
+
+
+def _name(node: Node | None) -> str | None:
+    """A name, where no template makes it."""
+    name = text_of(node)
+    return None if name is None or MASK in name else name
 
 
 def _is_helm_word(key: str) -> bool:

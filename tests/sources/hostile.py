@@ -58,6 +58,7 @@ _YAML = (
     "\\x41", "\\u", "\t", "@", "`",
     "env_file: b.env", "extends: ", "{file: c.yaml, service: a}", "service: a", "kind: ConfigMap\nmetadata: {name: a}\ndata:\n  c.yaml: |\n    tp: 2\n",
     "envFrom: [{configMapRef: {name: a}}]", "--config c.yaml", "${A:-${B}}", "prefill:", "prefill_environment:", "tp-size: 2", "bash a.sh",
+    "{{ .Values.x }}", "{{- if x }}", "{{", "}}", "{{/* a", "*/}}", '{{ "',
 )  # fmt: skip
 
 FRAGMENTS: dict[str, Sequence[str]] = {
