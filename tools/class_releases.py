@@ -22,10 +22,11 @@ def classes_of(wheel: Path) -> set[str]:
         modules = [
             name for name in archive.namelist() if name.startswith("sglang/srt/models/") and name.endswith(".py")
         ]
-        return {name for module in modules for name in _entries(archive.read(module).decode("utf-8-sig"))}
+        return {name for module in modules for name in entries(archive.read(module).decode("utf-8-sig"))}
 
 
-def _entries(source: str) -> Iterator[str]:
+def entries(source: str) -> Iterator[str]:
+    """The classes that a module names as EntryClass."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Assign) and any(ast.unparse(target) == "EntryClass" for target in node.targets):
             listed = node.value.elts if isinstance(node.value, ast.List | ast.Tuple) else [node.value]

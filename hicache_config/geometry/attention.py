@@ -84,7 +84,7 @@ def heads(model: Model) -> Heads:
     """
     if is_two_shaped_gemma(model):
         return gemma_heads(model, "full_attention")
-    if model.architecture == "Mamba2ForCausalLM":
+    if model.architecture in {"FalconMambaForCausalLM", "Mamba2ForCausalLM", "MambaForCausalLM"}:
         return Heads(1, 0, 0)
     key = model.maybe_integer("head_dim", least=1)
     if key is None:

@@ -52,6 +52,17 @@ def mamba2_state(
     )  # fmt: skip
 
 
+def mamba1_state(ranks: int, *, inner: int, size: int, window: int, types: StateTypes = _DEFAULT) -> State:
+    """A rank's share of a Mamba 1 state: a head for each inner value, and nothing but these in the convolution.
+
+    Source: SGLang 0.5.23, configs/mamba_utils.py:Mamba2StateShape.create_full_rank.
+    """
+    own = share(inner, ranks, "values of the convolution")
+    return State(
+        (own * (window - 1),), own * size, types.conv or "bfloat16", types.temporal or "float32", own, 1, size, 1
+    )
+
+
 def delta_state(
     ranks: int, *, heads: int, width: int, window: int, types: StateTypes = _DEFAULT, key_heads: int | None = None,
     key_width: int | None = None,

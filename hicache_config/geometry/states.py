@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from .model import Model
 from .pieces import State
-from .state_shapes import StateTypes, delta_state, mamba2_state, share
+from .state_shapes import StateTypes, delta_state, mamba1_state, mamba2_state, share
 
 _TYPES = frozenset({"float32", "bfloat16", "float16"})
 #: Classes of Nemotron-H, which count their layers by a list or a pattern.
@@ -321,6 +321,18 @@ def _mamba2(model: Model, ranks: int, types: StateTypes) -> Linear:
     return Linear((), tuple(range(model.integer("num_hidden_layers"))), state)
 
 
+def _mamba1(model: Model, ranks: int, types: StateTypes) -> Linear:
+    """The same of Mamba 1."""
+    state = mamba1_state(
+        ranks,
+        inner=model.integer("intermediate_size"),
+        size=model.integer("state_size"),
+        window=model.integer("conv_kernel"),
+        types=_written(model, types),
+    )
+    return Linear((), tuple(range(model.integer("num_hidden_layers"))), state)
+
+
 def _head_width(model: Model) -> int:
     own = model.maybe_integer("head_dim", least=1)
     return own or model.integer("hidden_size") // model.integer("num_attention_heads")
@@ -360,6 +372,8 @@ _READERS: Mapping[str, Reader] = {
     "Glm5NextForConditionalGeneration": _glm5_next,
     "GraniteMoeHybridForCausalLM": _granite,
     "InklingForConditionalGeneration": _inkling,
+    "FalconMambaForCausalLM": _mamba1,
     "Mamba2ForCausalLM": _mamba2,
+    "MambaForCausalLM": _mamba1,
     "ZayaForCausalLM": _zaya,
 }

@@ -20,7 +20,7 @@ _NO_PREFIX_CACHE: Mapping[str, str] = {
     "EmbeddingGemma2Model": "it reads a text at once",
     "WhisperForConditionalGeneration": "the padding of its encoder's tokens does not go with cached prefixes",
 }
-_STATES_ALONE = frozenset({"Mamba2ForCausalLM"})
+_STATES_ALONE = frozenset({"FalconMambaForCausalLM", "Mamba2ForCausalLM", "MambaForCausalLM"})
 
 
 @rule(
@@ -50,7 +50,7 @@ def class_without_prefix_cache(case: Case) -> Iterator[Seen]:
     "states-without-attention",
     "error",
     why="A model of Mamba layers alone has a KV pool without bytes, and its host buffer of length 0 can't be mapped "
-    "(EINVAL). Source: SGLang 0.5.23, its own pools for Mamba2ForCausalLM.",
+    "(EINVAL). Source: SGLang 0.5.23, its own pools for Mamba2ForCausalLM; model_config.py, PURE_SSM_ARCHITECTURES.",
     bad=SIZE,
     good=SIZE,
     needs=("model",),

@@ -256,6 +256,22 @@ def test_states_alone_leave_a_pool_of_no_bytes() -> None:
     assert code(answer({key: value for key, value in mamba.items() if key != "intermediate_size"})) == "HC602"
 
 
+@pytest.mark.parametrize("architecture", ["MambaForCausalLM", "FalconMambaForCausalLM"])
+def test_states_of_full_rank_alone(architecture: str) -> None:
+    """SGLang 0.5.23, configs/mamba_utils.py:Mamba2StateShape.create_full_rank, for a rank of two."""
+    mamba = {
+        "architectures": [architecture],
+        "dtype": "bfloat16",
+        "num_hidden_layers": 64,
+        "hidden_size": 4096,
+        "intermediate_size": 8192,
+        "state_size": 16,
+        "conv_kernel": 4,
+    }
+    assert rows(answer(mamba, tp_size=2)) == [{"kv": 0, "mamba": 64 * (4096 * 3 * 2 + 4096 * 16 * 4)}]
+    assert code(answer(mamba, tp_size=3)) == "HC416"
+
+
 # --- packed drafts ------------------------------------------------------------------------------------------------
 
 
