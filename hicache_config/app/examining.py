@@ -16,7 +16,7 @@ from ..core.findings import Finding, has_errors
 from ..core.plan import Plan
 from ..core.plan import plan as plan_stages
 from ..core.pools import Stage
-from ..core.releases import Release
+from ..core.releases import Release, ReleaseError
 from ..core.terms import Accounting, Terms
 from ..rules import registry
 from ..rules.case import Case
@@ -62,7 +62,8 @@ def examine(engine: Engine, form: str, options: Options, source: str = "") -> Ex
     stages = staged(engine, options, args, release, environment)
     traits = traits_of(stages.model, args, options.gpu)
     resolution = resolve_arguments(args, release.name, gpu=options.gpu, pipeline=stages.pipeline, traits=traits)
-    findings = [*reading.findings, *_unknown_release(release), *stages.findings]
+    releases = [*_unknown_release(release), *_another_release(release, options, engine)]
+    findings = [*reading.findings, *releases, *stages.findings]
     if not resolution.host_pools:
         findings = [_without_host_pools(finding) for finding in findings]
     capacity = stages.capacity or resolution.capacity()
@@ -116,6 +117,30 @@ def _without_host_pools(finding: Finding) -> Finding:
     if finding.severity == "error" and registry.needs_host_pools(finding.code):
         return replace(finding, severity="note")
     return finding
+
+
+def _another_release(release: Release, options: Options, engine: Engine) -> list[Finding]:
+    """A running server that names another release than the one that nobody chose here."""
+    said = engine.reported.get("version")
+    if options.sglang is not None or not isinstance(said, str):
+        return []
+    try:
+        ran = Release.of(said)
+    except ReleaseError:  # a build of nobody's release, such as 0.0.0.dev1
+        return []
+    if ran.name == release.name:
+        return []
+    return [
+        Finding(
+            "HC111",
+            "another-release-ran",
+            "warning",
+            f"the server says that it is SGLang {said}; it is checked as {release.name}",
+            f"Name it: --sglang {said}.",
+            asked=said,
+            gets=release.name,
+        )
+    ]
 
 
 def _unknown_release(release: Release) -> list[Finding]:

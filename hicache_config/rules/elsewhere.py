@@ -107,6 +107,8 @@ _page("HC110", "differs-between-releases", "note", "With --compare: what another
       "arguments: other defaults, choices, values in the end, findings and sizes.")  # fmt: skip
 _page("HC109", "release-not-known", "warning", "A release newer than the newest known one is taken as that one.",
       settings={"sglang": "0.9.0"})  # fmt: skip
+_page("HC111", "another-release-ran", "warning", "A server's own answer names its release, and sizes and rules differ "
+"between releases; without --sglang it is checked as the installed or the newest one.")  # fmt: skip
 
 # --- sizes --------------------------------------------------------------------------------------------------------
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from hicache_config.app.checking import validate
 from hicache_config.app.options import Options
+from hicache_config.core.releases import NEWEST
 from hicache_config.reports.report import Placed
 from hicache_config.sources import read
 
@@ -53,3 +56,28 @@ def test_a_pool_that_came_out_otherwise_is_found_at_its_line(line: str, says: st
 )
 def test_what_can_not_be_compared_is_passed_over(line: str) -> None:
     assert not {"HC313", "HC314"} & set(found(line))
+
+
+@pytest.mark.parametrize(
+    ("said", "chosen", "told"),
+    [
+        ("0.5.16", None, True),
+        ("0.5.15.post1", None, True),
+        (NEWEST, None, False),
+        (f"{NEWEST}.post2", None, False),
+        ("0.5.16", NEWEST, False),
+        ("0.0.0.dev1+gabc", None, False),
+        ("0.4.7", None, False),
+        (5, None, False),
+        (None, None, False),
+    ],
+)
+def test_a_server_of_another_release_than_it_is_checked_as(
+    monkeypatch: pytest.MonkeyPatch, said: object, chosen: str | None, told: bool
+) -> None:
+    monkeypatch.setattr("hicache_config.app.options.installed_sglang", lambda: None)
+    answer = {"enable_hierarchical_cache": True, "hicache_size": 40, "max_total_num_tokens": 1_000, "version": said}
+    document = read("info.json", text=json.dumps(answer))
+    (source,) = validate([document], Options(sglang=chosen)).sources
+    found = [each.finding for each in source.findings if each.finding.code == "HC111"]
+    assert [finding.help for finding in found] == ([f"Name it: --sglang {said}."] if told else [])

@@ -1,4 +1,4 @@
-"""Findings that no file can show, and why: several ranks or a running engine make them."""
+"""Findings that no example can show, and why: several ranks or a running engine make them, or what is not said."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ _RANKS = "It takes several ranks that meet in the agreement on host pools"
 _ENGINE = "It takes SGLang with the plugin, at the moment when it builds its pools"
 
 WITHOUT_EXAMPLES: Mapping[str, str] = {
+    "HC111": "Examples name a release; without --sglang a /server_info with another `version` leads there.",
     "HC405": f"{_RANKS}: one of them started with another argument or another SGLang.",
     "HC406": f"{_RANKS}: one of them fails before it has made its offer.",
     "HC407": f"{_RANKS}: one of them with another version of hicache-config installed.",
