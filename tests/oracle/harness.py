@@ -26,7 +26,7 @@ from typing import Any
 warnings.filterwarnings("ignore")
 logging.disable(logging.WARNING)
 
-import older_layout  # noqa: F401 - it gives an older wheel the layout of the newest one
+import older_trees  # noqa: F401 - it gives an older wheel the layout of the newest one
 import torch
 from torch.overrides import TorchFunctionMode
 
