@@ -4,8 +4,6 @@ Choices are those of the release in the validation context (`context={"release":
 without a context. Must not import anything above this floor.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict, ValidationInfo

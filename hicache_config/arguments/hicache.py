@@ -3,8 +3,6 @@
 Must not import anything above this floor.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from .fields import ArgumentBlock, Choice, Integer, Number, Switch, WholeNumber, argument

@@ -3,8 +3,6 @@
 Source: SGLang 0.5.23, arg_groups/fields/*.py; descriptions are our own. Must not import anything above this floor.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from .fields import ArgumentBlock, Choice, Integer, Number, Switch, Text, argument

@@ -87,13 +87,15 @@ class Rule:
 
 
 _RULES: dict[str, Rule] = {}
+_NAMES: set[str] = set()
 
 
 def declare(rule: Rule) -> Rule:
     """Put a rule into the registry; a code or a name that is there already is a fault of the program."""
-    if rule.code in _RULES or any(rule.name == other.name for other in _RULES.values()):
+    if rule.code in _RULES or rule.name in _NAMES:
         raise ValueError(f"rule {rule.code} {rule.name} is declared twice")
     _RULES[rule.code] = rule
+    _NAMES.add(rule.name)
     return rule
 
 
@@ -108,11 +110,19 @@ def rule(code: str, name: str, severity: Severity, **metadata: Any) -> Callable[
 
 
 def all_rules() -> tuple[Rule, ...]:
-    """Every rule by code. Importing this module's siblings declares them."""
+    """Every rule by code, those included whose findings another floor makes. Importing the topics declares them."""
     from . import load_all
 
     load_all()
     return tuple(_RULES[code] for code in sorted(_RULES))
+
+
+def checks() -> tuple[Rule, ...]:
+    """The rules that look at a case, by code; no example of another floor's finding is loaded for them."""
+    from . import load_checks
+
+    load_checks()
+    return tuple(_RULES[code] for code in sorted(_RULES) if _RULES[code].check is not None)
 
 
 @dataclass(frozen=True)
@@ -127,8 +137,12 @@ def run(case: Case, rules: Iterable[Rule] | None = None) -> tuple[list[Finding],
     """All findings of the rules that hold for the case's release, and the rules that lacked their input."""
     found: list[Finding] = []
     skipped: list[Skipped] = []
-    already = {finding.code for finding in case.pipeline.findings} if case.pipeline is not None else set()
-    for each in all_rules() if rules is None else rules:
+    already = {
+        finding.code
+        for finding in (case.pipeline.findings if case.pipeline is not None else ())
+        if case.resolution.host_pools or not needs_host_pools(finding.code)
+    }
+    for each in checks() if rules is None else rules:
         if each.check is None or not each.holds_for(case.release.name) or already & set(each.said_by):
             continue
         missing = [need for need in each.needs if not case.has(need)]
@@ -163,8 +177,13 @@ _HOST_POOLS = (
 )
 
 
+#: What SGLang refuses when the arguments are read, but with HiCache alone.
+_WITH_HICACHE = frozenset({"HC417"})
+
+
 def needs_host_pools(code: str) -> bool:
     """Whether what a code says comes about only where SGLang builds host pools."""
     all_rules()
     known = _RULES.get(code)
-    return known is not None and known.late is not None and known.late.startswith(_HOST_POOLS)
+    late = None if known is None else known.late
+    return code in _WITH_HICACHE or (late is not None and late.startswith(_HOST_POOLS))

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..core.units import format_gb
-from .backends.kinds import MORI_ALONE, MORI_DISTRIBUTED, MooncakeSettings, NixlSettings
 from .backends.memory import MOONCAKE_BUFFER, host_bytes_per_rank, sharing_ranks
 from .case import Case
 from .common import flag, hicache
@@ -92,7 +91,10 @@ def storage_not_for_this_model(case: Case) -> Iterator[Seen]:
     given = flag(case, _BACKEND, backend)
     if backend == "aibrix" and traits.latent:
         yield Seen(
-            _BACKEND, f"{given} refuses latent rows ({traits.architecture})", "Take another backend.", asked=backend
+            _BACKEND,
+            f"{given} refuses latent rows ({traits.architecture})",
+            "Take mooncake, nixl or file.",
+            asked=backend,
         )
     if backend == "hf3fs" and traits.latent and "SGLANG_HICACHE_HF3FS_CONFIG_PATH" not in case.environment:
         yield Seen(
@@ -159,9 +161,12 @@ def tensorcast_set_up(case: Case) -> Iterator[Seen]:
 def nixl_without_an_active_plugin(case: Case) -> Iterator[Seen]:
     """`plugin` with no active entry; watermarks the wrong way round."""
     settings = settings_of(case)
-    typed = settings.typed if settings is not None else None
-    if not isinstance(typed, NixlSettings):
+    if settings is None or settings.backend != "nixl" or settings.typed is None:
         return
+    from .backends.kinds import NixlSettings
+
+    typed = settings.typed
+    assert isinstance(typed, NixlSettings)
     if typed.plugin is not None and not any(
         each.get("active") in (True, "true", "True") for each in typed.plugin.values()
     ):
@@ -196,9 +201,12 @@ def nixl_without_an_active_plugin(case: Case) -> Iterator[Seen]:
 def mooncake_without_an_address(case: Case) -> Iterator[Seen]:
     """Mooncake's settings that are not read, or no address at all."""
     settings = settings_of(case)
-    typed = settings.typed if settings is not None else None
-    if settings is None or not isinstance(typed, MooncakeSettings):
+    if settings is None or settings.backend != "mooncake" or settings.typed is None:
         return
+    from .backends.kinds import MooncakeSettings
+
+    typed = settings.typed
+    assert isinstance(typed, MooncakeSettings)
     if typed.master_server_address is not None or typed.client_server_address is not None:
         return
     shared = ("prefetch_", "hicache_storage_pass", "tp_lcm_size", "extra_backend_tag", "enable_group_semantics")
@@ -275,6 +283,8 @@ def mori_key_without_effect(case: Case) -> Iterator[Seen]:
     settings = settings_of(case)
     if settings is None or settings.backend != "mori" or not settings.given:
         return
+    from .backends.kinds import MORI_ALONE, MORI_DISTRIBUTED
+
     distributed = bool(settings.given.get("master_address"))
     for key in settings.given:
         if key in (MORI_ALONE if distributed else MORI_DISTRIBUTED):

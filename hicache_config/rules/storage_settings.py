@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from ..core.findings import Fix
-from .backends import Problem, Settings, model_of, read_settings
 from .case import Case
 from .common import flag
 from .registry import Seen, rule
+
+if TYPE_CHECKING:
+    from .backends.reading import Problem, Settings
 
 CONFIG = "hicache_storage_backend_extra_config"
 FILE = {"enable_hierarchical_cache": True, "hicache_storage_backend": "file"}
@@ -34,6 +37,8 @@ def settings_of(case: Case) -> Settings | None:
     backend = case.raw("hicache_storage_backend")
     if not isinstance(backend, str) or CONFIG in case.invalid or not case.resolution.host_pools:
         return None
+    from .backends.reading import read_settings  # models of every backend, for those who have one
+
     settings = read_settings(backend, case.raw(CONFIG))
     if settings.path is not None and settings.path in case.files:
         return read_settings(backend, case.files[settings.path])
@@ -266,9 +271,10 @@ def file_cap_unreadable(case: Case) -> Iterator[Seen]:
     for problem in _problems(case, "wrong"):
         if _is_file_cap(case, problem):
             yield _seen(case, problem)
-    model = model_of("file")
-    if case.raw("hicache_storage_backend") != "file" or model is None:
+    if case.raw("hicache_storage_backend") != "file":
         return
+    from .backends.reading import read_settings
+
     for key in ("max_size", "min_free_space"):
         name = f"SGLANG_HICACHE_FILE_BACKEND_{key.upper()}"
         if name in case.environment and read_settings("file", {key: case.environment[name]}).problems:

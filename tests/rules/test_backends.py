@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from hicache_config.arguments import ServerArgs
 from hicache_config.arguments.releases import table
-from hicache_config.rules.backends import MODELS, host_bytes_per_rank, read_settings
 from hicache_config.rules.backends.fields import mooncake_bytes
-from hicache_config.rules.backends.memory import MOONCAKE_BUFFER
+from hicache_config.rules.backends.kinds import MODELS
+from hicache_config.rules.backends.memory import MOONCAKE_BUFFER, host_bytes_per_rank
+from hicache_config.rules.backends.reading import read_settings
 from tests.rules.judging import findings
 
 ADDRESS = {"master_server_address": "master:50051"}

@@ -3,8 +3,6 @@
 Source: SGLang 0.5.23, mem_cache/storage/*/ and mem_cache/hicache_storage.py. Must not import anything above this floor.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field

@@ -6,12 +6,12 @@ Source: SGLang 0.5.23, mem_cache/storage/. Must not import anything above this f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...arguments import ServerArgs
-from .fields import mooncake_bytes
-from .kinds import MooncakeSettings, MoriSettings, TensorcastSettings
-from .reading import read_settings
+
+if TYPE_CHECKING:
+    from .kinds import MooncakeSettings
 
 #: Buffer of each Mooncake client (0.5.23, storage/mooncake_store/mooncake_store.py:DEFAULT_LOCAL_BUFFER_SIZE).
 MOONCAKE_BUFFER = 16 * 2**20
@@ -31,9 +31,12 @@ def host_bytes_per_rank(
     client process of its own (`standalone_storage`) lends nothing here. MORI takes its DRAM capacity, TensorCast its
     staging areas. The others take none that their settings tell.
     """
-    settings = read_settings(backend, config) if backend else None
-    if settings is None:
+    if not backend:
         return 0
+    from .kinds import MooncakeSettings, MoriSettings, TensorcastSettings  # for those who have a backend
+    from .reading import read_settings
+
+    settings = read_settings(backend, config)
     if settings.path is not None or (settings.given is None and settings.problems):
         return None
     typed = settings.typed
@@ -47,6 +50,8 @@ def host_bytes_per_rank(
 
 
 def _mooncake(typed: MooncakeSettings, args: ServerArgs, environment: Mapping[str, str]) -> int | None:
+    from .fields import mooncake_bytes
+
     if typed.master_server_address is None and typed.client_server_address is None:
         # Without an address the settings are not read at all: its file counts, else the environment.
         if _MOONCAKE_FILE in environment:

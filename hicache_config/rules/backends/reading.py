@@ -18,6 +18,14 @@ from .fields import BackendSettings
 from .kinds import further_keys, model_of
 
 Kind = Literal["unreadable", "file", "unknown", "missing", "wrong"]
+#: What to write instead, by how the kind of a problem begins.
+_WANTED = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "string": "a text",
+    "dict": "a mapping",
+}
 SUFFIXES = (".json", ".toml", ".yaml", ".yml")
 
 
@@ -137,7 +145,12 @@ def _problem(model: type[BackendSettings], detail: Any) -> Problem:
     if kind == "literal_error":
         return Problem("wrong", key, f"{name} is {value!r}, and must be {detail['ctx']['expected']}", help_, value)
     if kind == "amount":
-        return Problem("wrong", key, f"{name} {value!r}: {detail['msg']}", help_, value)
+        said, _, advice = str(detail["msg"]).partition(": write ")
+        return Problem(
+            "wrong", key, f"{name} {value!r}: {said}", f"Write {advice}. {help_}" if advice else help_, value
+        )
+    wanted = next((words for start, words in _WANTED.items() if str(kind).startswith(start)), None)
+    help_ = help_ if wanted is None else f"Write {wanted}. {help_}"
     return Problem("wrong", key, f"{name} is {value!r}: {_lowered(detail['msg'])}", help_, value)
 
 
