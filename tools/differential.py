@@ -15,7 +15,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.rules.differential import RULES, differences, explanation, judge, write_models  # noqa: E402 - the checkout's
+from tests.rules.differential import (  # noqa: E402 - the checkout's
+    RULES,
+    differences,
+    errors_of,
+    explanation,
+    judge,
+    write_models,
+)
 from tests.rules.judging import recordings  # noqa: E402
 
 
@@ -36,7 +43,7 @@ def main(arguments: list[str]) -> int:
             case, result = entry["case"], entry["result"]
             counts["refused by SGLang" if "refused" in result else "accepted by SGLang"] += 1
             if "changed" in result:
-                codes = {finding.code for finding in judge(case, folder).errors}
+                codes = {finding.code for finding in errors_of(judge(case, folder))}
                 places = {code: RULES[code].late for code in codes if code in RULES and RULES[code].late}
                 if places:
                     counts["accepted by SGLang, which fails later: refused here"] += 1

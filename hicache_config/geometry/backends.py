@@ -42,14 +42,62 @@ QWEN_HYBRIDS = frozenset(
         "Qwen3_5ForConditionalGeneration",
     }
 )
-_NEMOTRON_H = frozenset({"NemotronHForCausalLM", "NemotronHPuzzleForCausalLM", "NemotronH_Omni_Reasoning_V3"})
+#: Latent attention that flashinfer does not compute deterministically.
+_DETERMINISTIC_LATENT = frozenset(
+    {
+        "DeepseekV2ForCausalLM",
+        "DeepseekV3ForCausalLM",
+        "DeepseekV32ForCausalLM",
+        "MistralLarge3ForCausalLM",
+        "PixtralForConditionalGeneration",
+        "GlmMoeDsaForCausalLM",
+        "Glm4MoeLiteForCausalLM",
+    }
+)
+NEMOTRON_H = frozenset({"NemotronHForCausalLM", "NemotronHPuzzleForCausalLM", "NemotronH_Omni_Reasoning_V3"})
+#: Gemma 4, whose classes settle the kernels that arguments leave open (0.5.23, model_overrides/gemma4.py).
+_GEMMA4 = frozenset(
+    {
+        "DiffusionGemmaForBlockDiffusion",
+        "Gemma4ForCausalLM",
+        "Gemma4ForConditionalGeneration",
+        "Gemma4UnifiedForConditionalGeneration",
+    }
+)
+_TRITON_ON_SM100 = frozenset(
+    {
+        "FalconH1ForCausalLM",
+        "JetNemotronForCausalLM",
+        "JetVLMForConditionalGeneration",
+        "MiniCPMV4_6ForConditionalGeneration",
+        "MiniCPMV4_7ForConditionalGeneration",
+    }
+)
 _WINDOWED_DENSE = frozenset({"Olmo2ForCausalLM", "Exaone4ForCausalLM", "ExaoneMoEForCausalLM", "ExaoneMoeForCausalLM"})
+#: Classes whose states of cached prefixes can have a buffer of their own (0.5.23, overrides.py).
 _EXTRA_BUFFER = frozenset(
     {
-        "Qwen3NextForCausalLM",
-        "Qwen3_5MoeForConditionalGeneration",
+        "BailingMoeV2_5ForCausalLM",
+        "BailingMoeV3ForCausalLM",
+        "BailingMoeV3VLForConditionalGeneration",
+        "FalconH1ForCausalLM",
+        "Glm5NextForConditionalGeneration",
+        "GraniteMoeHybridForCausalLM",
+        "InklingForConditionalGeneration",
         "InternS2PreviewForConditionalGeneration",
+        "KimiK3ForConditionalGeneration",
+        "KimiLinearForCausalLM",
+        "MiniCPMV4_6ForConditionalGeneration",
+        "MiniCPMV4_7ForConditionalGeneration",
+        "NemotronHForCausalLM",
+        "NemotronHPuzzleForCausalLM",
+        "NemotronH_Omni_Reasoning_V3",
+        "Qwen3NextForCausalLM",
+        "Qwen3_5ForCausalLM",
         "Qwen3_5ForConditionalGeneration",
+        "Qwen3_5MoeForCausalLM",
+        "Qwen3_5MoeForConditionalGeneration",
+        "Qwen4ExpForConditionalGeneration",
     }
 )
 
@@ -77,13 +125,15 @@ def attention_backends(
     if model.architecture == "DeepseekV4ForCausalLM":
         return Backends("dsv4", prefill, decode, draft)
     if base is None and prefill is None and decode is None:
-        base = _of_class(model, args, gpu)
+        base = kernels_of_class(model, args, gpu)
         if model.architecture in M3_ARCHITECTURES:
             base = m3_backend(model, args, gpu, environment or {})
         if base == "trtllm_mla" and model.architecture == "KimiK3ForConditionalGeneration":
             base, prefill, decode = None, "trtllm_mla", "trtllm_mla"
-    elif base is None and model.model_type.startswith("gemma4"):
-        base = "trtllm_mha" if gpu.is_sm100 else "triton"
+    elif base is None and model.architecture in _GEMMA4:
+        base = kernels_of_class(model, args, gpu)
+    if base is None and is_deterministic(args):
+        base = _of_deterministic_inference(model, gpu)
     if prefill is not None and prefill == decode:
         base = prefill
     if base is None:
@@ -93,7 +143,19 @@ def attention_backends(
     return Backends(base, prefill, decode, draft)
 
 
-def _of_class(model: Model, args: ServerArgs, gpu: Gpu) -> str | None:
+def is_deterministic(args: ServerArgs) -> bool:
+    """Whether inference is to be deterministic (0.5.23, attention_hook.py:handle_deterministic_inference)."""
+    return bool(args.others.get("enable_deterministic_inference") or args.others.get("rl_on_policy_target"))
+
+
+def _of_deterministic_inference(model: Model, gpu: Gpu) -> str:
+    """Its own default (0.5.23, overrides.py:_deterministic_attention_backend)."""
+    if gpu.major not in {10, 12}:
+        return "fa3"
+    return "triton" if model.architecture in _DETERMINISTIC_LATENT else "flashinfer"
+
+
+def kernels_of_class(model: Model, args: ServerArgs, gpu: Gpu) -> str | None:
     """What a model class asks for when the arguments name no kernels; None leaves the default."""
     name = model.architecture
     if name in DEEPSEEK_FAMILY:
@@ -102,8 +164,8 @@ def _of_class(model: Model, args: ServerArgs, gpu: Gpu) -> str | None:
         return "trtllm_mla" if gpu.name in {"sm100", "sm103"} and args.dcp_size == 1 else None
     if name in {"GptOssForCausalLM", "Llama4ForConditionalGeneration", "Llama4ForCausalLM"}:
         return "trtllm_mha" if gpu.is_sm100 else "fa3" if gpu.is_hopper else "triton"
-    if model.model_type.startswith("gemma4"):
-        return "trtllm_mha" if gpu.is_sm100 else "triton"
+    if name in _GEMMA4:
+        return "trtllm_mha" if gpu.is_sm100 and name != "DiffusionGemmaForBlockDiffusion" else "triton"
     if name in STEP3P:
         return "fa4" if gpu.is_blackwell else "fa3" if gpu.is_hopper else None
     if name in MIMO_V2 and gpu.is_sm100:
@@ -130,11 +192,11 @@ def _of_hybrid(model: Model, args: ServerArgs, gpu: Gpu) -> str | None:
         if wanted == "trtllm_mha" and not (keeps_one_state and args.speculative_algorithm is None):
             return wanted
         return "triton"
-    if name in _NEMOTRON_H and gpu.is_blackwell:
+    if name in NEMOTRON_H and gpu.is_blackwell:
         if args.speculative_algorithm is None:
             return "trtllm_mha" if gpu.is_sm100 else None
         return "trtllm_mha" if gpu.is_sm100 and args.speculative_eagle_topk in {None, 1} else "triton"
-    if gpu.is_sm100 and name in {"FalconH1ForCausalLM", "JetNemotronForCausalLM", "JetVLMForConditionalGeneration"}:
+    if gpu.is_sm100 and name in _TRITON_ON_SM100:
         return "triton"
     if gpu.is_sm100 and name in {"Lfm2ForCausalLM", "Lfm2MoeForCausalLM"}:
         return "flashinfer"
@@ -144,14 +206,24 @@ def _of_hybrid(model: Model, args: ServerArgs, gpu: Gpu) -> str | None:
 
 
 def keeps_extra_states(model: Model, args: ServerArgs) -> bool:
-    """Whether Mamba states of cached prefixes have a buffer of their own (0.5.23: _mamba_radix_cache_resolution)."""
-    if _has_no_prefix_cache(args):
-        return False
+    """Whether Mamba states of cached prefixes have a buffer of their own."""
+    return not _has_no_prefix_cache(args) and state_strategy(model, args).startswith("extra_buffer")
+
+
+def state_strategy(model: Model, args: ServerArgs, page: int | None = None) -> str:
+    """How states of cached prefixes are kept, where there is a prefix cache; `page` is the one of the model's class.
+
+    Source: 0.5.23, overrides.py:_mamba_radix_cache_resolution.
+    """
     if args.mamba_radix_cache_strategy != "auto":
-        return args.mamba_radix_cache_strategy in {"extra_buffer", "extra_buffer_lazy"}
-    wanted = not args.disable_overlap_schedule or (args.page_size or 1) > 1
-    linear = args.others.get("linear_attn_backend", "triton")
-    return wanted and model.architecture in _EXTRA_BUFFER and linear == "triton"
+        return args.mamba_radix_cache_strategy
+    wanted = not args.disable_overlap_schedule or (page or args.page_size or 1) > 1
+    return "extra_buffer" if wanted and can_keep_extra_states(model, args) else "no_buffer"
+
+
+def can_keep_extra_states(model: Model, args: ServerArgs) -> bool:
+    """Whether a class and its kernels of linear layers can keep states of cached prefixes in a buffer of their own."""
+    return model.architecture in _EXTRA_BUFFER and args.others.get("linear_attn_backend", "triton") == "triton"
 
 
 def _has_no_prefix_cache(args: ServerArgs) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..arguments import ServerArgs
 from .attention import is_latent, is_sparse
-from .backends import QWEN_HYBRIDS, Backends, attention_backends
+from .backends import NEMOTRON_H, QWEN_HYBRIDS, Backends, attention_backends, kernels_of_class
 from .checkpoint import checkpoint_kv_type, weights_dtype
 from .classes import ModelClass
 from .gpu import Gpu
@@ -24,6 +24,8 @@ from .pipeline import Settled
 from .sliding import STEP3P, could_slide, gives_sliding_up, has_sliding_memory
 
 _FP4 = frozenset({"nvfp4", "fp4_mx_block16"})
+#: An older name of cutedsl_mla: since 0.5.23 it sets the KV type, up to 0.5.22 it refuses another one.
+_TOKENSPEED = "tokenspeed_mla"
 _TRTLLM_MHA_PAGES = frozenset({16, 32, 64, 128})
 
 
@@ -98,25 +100,35 @@ def settle(
 # --- page size ----------------------------------------------------------------------------------------------------
 
 
-def _page_size(model: Model, args: ServerArgs, gpu: Gpu, backends: Backends) -> tuple[int, str]:
-    page, why = args.page_size, "the default"
+def page_of_class(model: Model, args: ServerArgs, gpu: Gpu, backends: Backends) -> tuple[int, str] | None:
+    """The page size that a class sets before the attention kernels do, and why; None leaves what was asked."""
     if is_sparse(model):
-        page, why = 64 * model.integer("index_kpool", 1), "sparse attention has pages of 64 index keys"
-    elif model.architecture == "Qwen4ExpForConditionalGeneration" and model.has("indexer_n_heads"):
-        page, why = 64, "compressed index keys need pages of 64"
-    elif model.architecture in M3_ARCHITECTURES:
+        return 64 * model.integer("index_kpool", 1), "sparse attention has pages of 64 index keys"
+    if model.architecture == "Qwen4ExpForConditionalGeneration" and model.has("indexer_n_heads"):
+        return 64, "compressed index keys need pages of 64"
+    if model.architecture in M3_ARCHITECTURES:
         own = m3_page(model, args, gpu, backends.base)
-        if own is not None:
-            page, why = own, "sparse attention of MiniMax M3 has blocks of 128"
-    elif model.architecture in QWEN_HYBRIDS and gpu.is_sm100 and args.attention_backend is None:
+        return None if own is None else (own, "sparse attention of MiniMax M3 has blocks of 128")
+    if model.architecture in QWEN_HYBRIDS and gpu.is_sm100 and args.attention_backend is None:
         page = 64 if backends.base == "trtllm_mha" else 1
-        why = f"SGLang sets it itself for {model.architecture} on {gpu.name}"
+        return page, f"SGLang sets it itself for {model.architecture} on {gpu.name}"
+    drafts = model.architecture in NEMOTRON_H and args.speculative_algorithm is not None
+    if drafts and args.page_size is None and kernels_of_class(model, args, gpu) == backends.base == "trtllm_mha":
+        return 64, "trtllm_mha has pages of 16, 32, 64 or 128"
+    return None
+
+
+def _page_size(model: Model, args: ServerArgs, gpu: Gpu, backends: Backends) -> tuple[int, str]:
+    page: int | None
+    page, why = page_of_class(model, args, gpu, backends) or (args.page_size, "the default")
     if backends.base == "flashmla" or backends.decode == "flashmla":
         page, why = 64, "flashmla has pages of 64"
     if "trtllm_mla" in (backends.base, backends.decode) and page not in {32, 64}:
         page, why = 64, "trtllm_mla has pages of 32 or 64"
     if backends.uses("cutedsl_mla") and page not in {32, 64}:
         page, why = 64, "cutedsl_mla has pages of 32 or 64"
+    if _TOKENSPEED in (backends.base, backends.decode) and page not in {32, 64}:
+        page, why = 64, f"{_TOKENSPEED} has pages of 32 or 64"
     if backends.uses("trtllm_mha", draft=True) and page not in _TRTLLM_MHA_PAGES:
         page, why = 64, "trtllm_mha has pages of 16, 32, 64 or 128"
     if backends.uses("hpc_ops"):
@@ -143,6 +155,8 @@ def _kv_type(model: Model, model_class: ModelClass, args: ServerArgs, gpu: Gpu) 
     four_bit = m3_kv_type(model, args, gpu)
     if four_bit is not None:
         return four_bit, model_type, "4-bit checkpoints of MiniMax M3 set it"
+    if _TOKENSPEED in (args.attention_backend, args.decode_attention_backend):
+        return "fp8_e4m3", model_type, f"{_TOKENSPEED} reads fp8_e4m3 alone"
     if asked in _FP4:
         raise refuse(
             "HC605",

@@ -15,7 +15,8 @@ from .attention import heads, is_latent, latent
 from .classes import class_since
 from .drafts import own_draft_row
 from .family import Case
-from .model import RefusedError, refuse
+from .minimax_settings import is_four_bit
+from .model import refuse
 from .older_pools import COMPARED, DRAFT_PAGES, DRAFTS, KEYS_APART, PACKED, as_built
 from .pieces import latent_row
 from .swa import row_shapes
@@ -32,14 +33,26 @@ _FAMILIES = {
 _UNIFIED, _WITH_UNIFIED = "SGLANG_ENABLE_UNIFIED_RADIX_TREE", frozenset({"swa", "deepseek_v4"})
 #: Host pools with different widths of keys and values (AsymmetricMHATokenToKVPoolHost), and of mxfp8 rows.
 _WIDTHS, _MXFP8 = "0.5.14", "0.5.21"
+#: The stack of MiniMax M3's 4-bit checkpoints (model_overrides/minimax_m3.py).
+_FOUR_BIT = "0.5.23"
 
 
 def check_release(case: Case, family: str) -> None:
     """Refuse a model that the asked release does not have, or that it has no host pools for."""
     name = case.model_class.name
-    _check(case, class_since(name), f"has no model class {name}")
+    first = class_since(name)
+    if first is not None and not case.release.at_least(first):
+        raise refuse(
+            "HC613",
+            "release-too-old",
+            f"SGLang {case.release.name} has no model class {name}; {first} is the first that does",
+            f"Run SGLang {first} or later.",
+            argument="model_path",
+        )
     is_unified = family in _WITH_UNIFIED and case.is_on(_UNIFIED)
     _check(case, "0.5.12" if is_unified else _FAMILIES.get(family), f"has no host pools for {name}")
+    if is_four_bit(case.model, case.args):
+        _check(case, _FOUR_BIT, f"has no host pools for 4-bit checkpoints of {name}")
     if is_latent(case.model) or family not in {"dense", "swa", "linear", "mamba_swa"}:
         return
     shapes = row_shapes(case) if family == "swa" else (heads(case.model),)
@@ -51,17 +64,13 @@ def check_release(case: Case, family: str) -> None:
 
 def _check(case: Case, since: str | None, what: str) -> None:
     if since is not None and not case.release.at_least(since):
-        raise _too_old(case.release.name, since, what)
-
-
-def _too_old(release: str, since: str, what: str) -> RefusedError:
-    return refuse(
-        "HC613",
-        "release-too-old",
-        f"SGLang {release} {what}; {since} is the first that does",
-        f"Run SGLang {since} or later, or take --enable-hierarchical-cache out.",
-        argument="model_path",
-    )
+        raise refuse(
+            "HC614",
+            "host-pool-of-a-later-release",
+            f"SGLang {case.release.name} {what}; {since} is the first that does",
+            f"Run SGLang {since} or later, or take --enable-hierarchical-cache out.",
+            argument="model_path",
+        )
 
 
 def as_of(case: Case, family: str, pools: list[DevicePool]) -> list[DevicePool]:

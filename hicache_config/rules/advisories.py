@@ -56,7 +56,7 @@ def size_taken_by_every_pool(case: Case) -> Iterator[Seen]:
     good={**ON, "pp_size": 3, "hicache_ratio": 2.0},
     needs=("plan",),
     settings={"architecture": "LlamaForCausalLM", "sglang": "0.5.14"},
-    late="managers/scheduler.py:event_loop_pp",
+    late="managers/scheduler_pp_mixin.py:event_loop_pp",
 )
 def stages_of_different_capacity(case: Case) -> Iterator[Seen]:
     """A size on stages whose rows differ."""
@@ -82,8 +82,8 @@ def stages_of_different_capacity(case: Case) -> Iterator[Seen]:
     covers=("7 storage in stages",),
     why="Up to 0.5.16 pipeline stages do not agree on which pages a storage backend has delivered, and reports tell "
     "of hangs; 0.5.17 adds the agreement (_sync_hicache_ready_counts). Source: the wheels of 0.5.16 and 0.5.17.",
-    bad={**ON, "tp_size": 4, "pp_size": 2, "hicache_storage_backend": "mooncake"},
-    good={**ON, "tp_size": 4, "hicache_storage_backend": "mooncake"},
+    bad={**ON, "tp_size": 4, "pp_size": 2, "hicache_storage_backend": "file"},
+    good={**ON, "tp_size": 8, "hicache_storage_backend": "file"},
     settings={"sglang": "0.5.16"},
 )
 def storage_in_stages(case: Case) -> Iterator[Seen]:
@@ -111,9 +111,10 @@ def storage_in_stages(case: Case) -> Iterator[Seen]:
     "the unified tree by itself. Source: the wheels of 0.5.11 to 0.5.14, managers/scheduler.py, "
     "mem_cache/hiradix_cache.py and registry.py.",
     bad=ON,
-    good={},
+    good=ON,
     needs=("model",),
     settings={"architecture": "GptOssForCausalLM", "sglang": "0.5.12"},
+    good_settings={"architecture": "GptOssForCausalLM", "sglang": "0.5.13"},
     late="mem_cache/hiradix_cache.py:__init__",
 )
 def tree_without_sliding_windows(case: Case) -> Iterator[Seen]:

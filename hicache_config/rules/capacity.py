@@ -134,10 +134,10 @@ def size_looks_like_a_total(case: Case) -> Iterator[Seen]:
     "warning",
     why="With a ratio below 1 the host tier holds less than the device tier and keeps nearly nothing that the device "
     "has not. Up to 0.5.14 SGLang asserts that it is larger and does not start; since 0.5.15 it only logs a "
-    "warning. Source: the wheels of 0.5.14 and 0.5.15, mem_cache/memory_pool_host.py.",
+    "warning. Source: the wheels of 0.5.14 and 0.5.15, mem_cache/pool_host/base.py.",
     bad={**ON, "hicache_ratio": 0.5},
     good={**ON, "hicache_ratio": 2.0},
-    late="mem_cache/memory_pool_host.py:HostKVCache.__init__",
+    late="mem_cache/pool_host/base.py:HostKVCache.__init__",
 )
 def host_smaller_than_device(case: Case) -> Iterator[Seen]:
     """A ratio below 1."""

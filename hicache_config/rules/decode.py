@@ -115,8 +115,8 @@ def decode_prefix_cache_of_sliding_windows(case: Case) -> Iterator[Seen]:
     why="A decode server's prefix cache is refused with HiSparse, with the transfer backend `fake`, and with "
     "speculative decoding other than DSPARK, EAGLE and EAGLE3 (all of it before 0.5.19). Source: SGLang 0.5.23, "
     "arg_groups/pd_disaggregation_hook.py and speculative_hook.py.",
-    bad={**DECODE_PREFIX, "enable_hisparse": True},
-    good=DECODE_PREFIX,
+    bad={**DECODE_PREFIX, "disaggregation_transfer_backend": "fake"},
+    good={**DECODE_PREFIX, "disaggregation_transfer_backend": "nixl"},
 )
 def decode_prefix_cache_excludes(case: Case) -> Iterator[Seen]:
     """What a decode server's prefix cache is refused with."""

@@ -51,7 +51,7 @@ _page(
 )
 _page("HC010", "unknown-argument", "error", "A key or flag that no SGLang release has: its own command line stops "
 "at it.",
-      {"hicache_sise": 100}, {"hicache_size": 100})  # fmt: skip
+      {**ON, "hicache_sise": 100}, SIZE)  # fmt: skip
 _page("HC011", "broken-continuation", "error", "A backslash with a space behind it ends a shell command early.")
 _page(
     "HC012",
@@ -177,14 +177,16 @@ _page(
     {"pp_size": 3},
     {"pp_size": 4},
 )
-_page("HC416", "state-indivisible", "error", "Heads of the linear layers that the tensor ranks do not divide.")
-_page("HC414", "layer-partition-wrong", "error", "SGLANG_PP_LAYER_PARTITION with another number of stages or layers.")
+_page("HC416", "state-indivisible", "error", "Heads of the linear layers that the tensor ranks do not divide.",
+      late="configs/mamba_utils.py:Mamba2StateShape.create")  # fmt: skip
+_page("HC414", "layer-partition-wrong", "error", "SGLANG_PP_LAYER_PARTITION with another number of stages or layers.",
+      late="distributed/utils.py:get_pp_indices")  # fmt: skip
 _page("HC415", "model-refuses-stages", "error", "A model class whose forward takes no tensors from another stage: "
 "SGLang says so after "
       "the weights are loaded. Source: SGLang 0.5.23, model_executor/model_runner.py.", {"pp_size": 2}, {}, covers=(80,),
       settings={"architecture": "Qwen3NextForCausalLM"}, late="model_executor/model_runner.py:load_model")  # fmt: skip
-_page("HC417", "sparse-decode-context", "error", "Sparse attention with pooled index keys under decode context "
-"parallelism.",
+_page("HC417", "sparse-decode-context", "error", "Sparse attention with HiCache under decode context parallelism."
+,
       covers=(45,))  # fmt: skip
 _page("HC418", "stage-without-sliding-layers", "error", "A pipeline stage that owns no sliding-window layer "
 "asserts alone while device "
@@ -223,6 +225,7 @@ _page(
     "architecture-unknown",
     "error",
     "A model class that SGLang 0.5.23 does not have, or a family that is not known here.",
+    late="model_loader/utils.py:resolve_transformers_arch",
 )
 _page("HC602", "model-key-missing", "error", "A key of config.json that sizing needs and that is not there.")
 _page("HC603", "model-key-wrong", "error", "A key of config.json with an impossible value.")
@@ -238,15 +241,20 @@ _page("HC610", "model-unknown", "error", "A name that is neither a file nor in t
 _page("HC611", "sparse-rows-mixed", "error", "tilelang's raw fp8 rows of sparse attention beside rows with scales.")
 _page("HC612", "sliding-pool-too-small", "error", "A sliding-window pool that does not hold one request.",
       late="model_executor/pool_configurator.py:validate_swa_pool_size")  # fmt: skip
-_page("HC613", "release-too-old", "error", "A model, or a kind of host pool, that the SGLang release does not have.")
+_page("HC613", "release-too-old", "error", "A model class that the SGLang release does not have.")
+_page("HC614", "host-pool-of-a-later-release", "error", "A model that the SGLang release serves, but has no host pools "
+      "for: it stops when it builds them, or mirrors rows wrongly.", late="mem_cache/hybrid_cache/hybrid_pool_assembler.py:_select_strategy")  # fmt: skip
 _page("HC619", "v4-kv-type", "error", "A KV type that DeepSeek V4's pools do not have.")
-_page("HC620", "v4-layout-refused", "error", "A storage layout of DeepSeek V4 that has no host pools.")
-_page("HC621", "v4-state-type", "error", "A type of DeepSeek V4's compression states that is not known.")
+_page("HC620", "v4-layout-refused", "error", "A cache layout of DeepSeek V4 that there is not, or not on this GPU.",
+      late="mem_cache/deepseek_v4_memory_pool.py:resolve_compressed_kv_layout")  # fmt: skip
+_page("HC621", "v4-state-type", "error", "A type of DeepSeek V4's compression states that is not known.",
+      late="model_executor/pool_configurator.py:_get_dsv4_compress_state_dtype_sizes")  # fmt: skip
 _page("HC622", "v4-direct-window-pages", "error", "Window pages of DeepSeek V4 under its direct layout.")
 _page("HC623", "v4-encoder-replay", "error", "DeepSeek V4 with an encoder's replay.")
 _page("HC624", "v4-needs-gpu", "error", "DeepSeek V4 on a GPU that it does not run on.")
 _page("HC625", "v4-draft-algorithm", "error", "A speculative algorithm that DeepSeek V4 does not have.")
-_page("HC626", "v4-draft-tokens", "error", "Draft tokens beyond DeepSeek V4's ring.")
+_page("HC626", "v4-draft-tokens", "error", "Draft tokens beyond DeepSeek V4's ring.",
+      late="model_executor/pool_configurator.py:_assert_ring_serves_draft_tokens")  # fmt: skip
 _page("HC627", "v4-draft-not-bundled", "error", "A draft of DeepSeek V4 that its checkpoint does not have.")
 _ASSEMBLER = "mem_cache/hybrid_cache/hybrid_pool_assembler.py:build_minimax_sparse_hicache_stack"
 _DRAFTS = "mem_cache/hybrid_cache/host_pool_config.py:prepare_host_pool_config"
@@ -268,8 +276,10 @@ _page(
 )
 _page("HC656", "index-type-refused", "error", "A type of compressed index keys that there is not.")
 _page("HC657", "draft-model-missing", "error", "A separate draft model that is not known, so that its pools are not.")
-_page("HC658", "draft-model-unknown", "error", "A draft model of a class that is not known.")
-_page("HC659", "draft-refuses-stages", "error", "A draft that does not run in pipeline stages.")
+_page("HC658", "draft-model-unknown", "warning", "A draft model whose config.json is not at hand: its host pools are left "
+      "out of the plan, which is then too small.")  # fmt: skip
+_page("HC659", "draft-refuses-stages", "error", "A draft that does not run in pipeline stages.",
+      late="model_executor/model_runner.py:load_model")  # fmt: skip
 _page("HC660", "packed-draft-of-several-layers", "error", "A packed draft pool holds one layer. Source: SGLang 0.5.23, "
       "hybrid_cache/host_pool_config.py.", covers=(69,), late=_DRAFTS)  # fmt: skip
 _page("HC661", "draft-index-without-target", "error", "A draft with index keys beside a target without.", late=_DRAFTS)
@@ -298,7 +308,8 @@ _page(
     "MiniMax M3 as NVFP4 with a draft that is not plain.",
     late=_ASSEMBLER,
 )
-_page("HC666", "inkling-needs-a-layer-a-step", "error", "Inkling drafts with as many layers as steps.")
+_page("HC666", "inkling-needs-a-layer-a-step", "error", "Drafts of Inkling without --enable-multi-layer-eagle, which gives each "
+      "step a layer with states of its own.", late=_DRAFTS)  # fmt: skip
 _page("HC667", "offload-without-host-pool", "error", "Decode offload of a model whose pools it has no host pools for.",
       late="disaggregation/decode_kvcache_offload_manager.py:__init__")  # fmt: skip
 _page(

@@ -158,8 +158,9 @@ def one_registration_too_large(case: Case) -> Iterator[Seen]:
     why="Free memory as SGLang reads it does not contain reserved huge pages, so with SGLANG_HUGEPAGE_SIZE its check "
     "refuses pools that would lie in them. Source: SGLang 0.5.23, mem_cache/host_memory.py.",
     bad=ON,
-    good={},
+    good=ON,
     settings={"environment": {"SGLANG_HUGEPAGE_SIZE": "1GB"}},
+    good_settings={"environment": {}},
 )
 def huge_pages_not_counted(case: Case) -> Iterator[Seen]:
     """Huge pages that SGLang's check does not see."""

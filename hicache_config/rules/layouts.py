@@ -16,6 +16,12 @@ from .registry import Seen, rule
 from .resolution import Rewrite
 
 ON = {"enable_hierarchical_cache": True}
+UNIFIED = {**ON, "enable_unified_memory": True}
+MOONCAKE = {
+    **ON,
+    "hicache_storage_backend": "mooncake",
+    "hicache_storage_backend_extra_config": '{"master_server_address": "10.0.0.1:50051"}',
+}
 _ASKED = ("hicache_mem_layout", "hicache_io_backend")
 
 
@@ -78,8 +84,8 @@ def layout_rewritten_for_direct(case: Case) -> Iterator[Seen]:
     why="Mooncake (and npu_memcache, since 0.5.20) cannot store layer_first, so SGLang takes page_first or, with "
     "direct copies, page_first_direct. With kernel_ascend it keeps layer_first and only logs. Source: SGLang "
     "0.5.23, arg_groups/hicache_hook.py:resolve_storage_layout_compatibility.",
-    bad={**ON, "hicache_mem_layout": "layer_first", "hicache_storage_backend": "mooncake"},
-    good={**ON, "hicache_mem_layout": "layer_first", "hicache_storage_backend": "file"},
+    bad={**MOONCAKE, "hicache_mem_layout": "layer_first"},
+    good={**MOONCAKE, "hicache_mem_layout": "page_first"},
 )
 def layout_rewritten_for_storage(case: Case) -> Iterator[Seen]:
     """The layout follows the storage backend."""
@@ -94,8 +100,8 @@ def layout_rewritten_for_storage(case: Case) -> Iterator[Seen]:
     covers=(38,),
     why="Rows of unified memory are strided and direct copies cannot read them, so SGLang takes page_first and "
     "kernel. Source: SGLang 0.5.23, arg_groups/hicache_hook.py:resolve_unified_memory_layout_io.",
-    bad={**ON, "enable_unified_memory": True, "hicache_io_backend": "direct"},
-    good={**ON, "enable_unified_memory": True, "hicache_io_backend": "kernel"},
+    bad={**UNIFIED, "hicache_mem_layout": "page_first_direct", "hicache_io_backend": "direct"},
+    good={**UNIFIED, "hicache_mem_layout": "page_first", "hicache_io_backend": "kernel"},
 )
 def layout_rewritten_for_unified_memory(case: Case) -> Iterator[Seen]:
     """Layout and io backend follow unified memory."""

@@ -9,25 +9,27 @@ from collections.abc import Iterator
 
 from ..core.findings import Fix
 from .case import Case
-from .common import excluded, flag, hicache, mode
+from .common import excluded, flag, hicache, mode, words
 from .registry import Seen, rule
 
 ON = {"enable_hierarchical_cache": True}
 UNIFIED = {"enable_unified_memory": True}
 _FP4 = ("nvfp4", "fp4_mx_block16")
-_UNIFIED_ALGORITHMS = ("DSPARK", "EAGLE", "EAGLE3", "DFLASH")
+#: Speculative algorithms that unified memory follows, and since when.
+_UNIFIED_ALGORITHMS = {"DSPARK": "0.5.18", "DFLASH": "0.5.22", "EAGLE": "0.5.22", "EAGLE3": "0.5.22"}
 
 
 @rule(
     "HC240",
     "unified-memory-excludes",
     "error",
-    since="0.5.20",
+    since="0.5.15",
     covers=(53, 67),
-    why="Unified memory hands out virtual places. LMCache, the external linker, two-batch overlap, tree drafts and "
-    "other speculative algorithms than DSPARK, DFLASH, EAGLE and EAGLE3 cannot follow them; a pair of servers "
-    "with it runs in one stage, and EAGLE drafts with it exclude HiCache (since 0.5.22). Source: SGLang 0.5.23, "
-    "arg_groups/kv_cache_hook.py:handle_unified_memory_pool.",
+    why="Unified memory hands out virtual places, which not everything can follow: HiCache only since 0.5.21, never "
+    "LMCache, the external linker, two-batch overlap, tree drafts or Qwen4-Exp; of drafts DSPARK (since 0.5.18), and "
+    "DFLASH, EAGLE and EAGLE3 (since 0.5.22, then without HiCache for EAGLE). Halves of a pair of servers (since "
+    "0.5.18) run in one stage. Source: SGLang 0.5.23, arg_groups/kv_cache_hook.py:handle_unified_memory_pool, and the "
+    "wheels from 0.5.15 on.",
     bad={**UNIFIED, "enable_lmcache": True},
     good=UNIFIED,
 )
@@ -35,6 +37,14 @@ def unified_memory_excludes(case: Case) -> Iterator[Seen]:
     """Unified memory with what it excludes."""
     if not case.raw("enable_unified_memory"):
         return
+    if hicache(case) and not case.release.at_least("0.5.21"):
+        yield excluded(
+            case,
+            "enable_hierarchical_cache",
+            "enable_unified_memory",
+            f"SGLang {case.release.name} has no host pools for it",
+            "Take one of the two out, or run 0.5.21 or later.",
+        )
     for other, why in (
         ("enable_lmcache", "LMCache would read virtual places as real ones"),
         ("enable_unified_cache_external_linker", "the linker cannot follow its pages"),
@@ -44,22 +54,31 @@ def unified_memory_excludes(case: Case) -> Iterator[Seen]:
             yield excluded(case, other, "enable_unified_memory", why, "Take one of the two out.")
     if mode(case) != "null":
         yield from _unified_pair(case)
-    traits = case.traits
-    own = case.resolved("attention_backend") in (None, "dsa", "nsa")
-    if traits is not None and (traits.v4 or (traits.sparse and own)):
-        yield Seen(
-            "enable_unified_memory",
-            f"the attention kernels of {traits.architecture} cannot read unified memory",
-            f"Take {flag(case, 'enable_unified_memory')} out.",
-        )
     algorithm = str(case.raw("speculative_algorithm") or "").upper()
     algorithm = "EAGLE" if algorithm == "NEXTN" else algorithm
-    if algorithm and algorithm not in _UNIFIED_ALGORITHMS:
+    known = [name for name, since in _UNIFIED_ALGORITHMS.items() if case.release.at_least(since)]
+    if algorithm and algorithm not in known:
         yield excluded(
             case,
             "speculative_algorithm",
             "enable_unified_memory",
-            f"{algorithm} is not one of {', '.join(_UNIFIED_ALGORITHMS)}",
+            f"SGLang {case.release.name} drafts there with {words(known) or 'nothing'}",
+            "Take one of the two out.",
+        )
+    if not case.release.at_least("0.5.20"):
+        return
+    traits = case.traits
+    own = case.resolved("attention_backend") in (None, "dsa", "nsa")
+    if traits is not None and traits.architecture == "Qwen4ExpForConditionalGeneration":
+        yield Seen(
+            "enable_unified_memory",
+            f"{traits.architecture} has no pools in unified memory",
+            f"Take {flag(case, 'enable_unified_memory')} out.",
+        )
+    if traits is not None and (traits.v4 or (traits.sparse and own)):
+        yield Seen(
+            "enable_unified_memory",
+            f"the attention kernels of {traits.architecture} cannot read unified memory",
             f"Take {flag(case, 'enable_unified_memory')} out.",
         )
     if algorithm in ("EAGLE", "EAGLE3") and case.release.at_least("0.5.22"):
@@ -75,6 +94,15 @@ def unified_memory_excludes(case: Case) -> Iterator[Seen]:
 
 
 def _unified_pair(case: Case) -> Iterator[Seen]:
+    if not case.release.at_least("0.5.18"):
+        yield Seen(
+            "disaggregation_mode",
+            f"{flag(case, 'enable_unified_memory')} is refused on halves of a pair of servers in SGLang "
+            f"{case.release.name}",
+            f"Take {flag(case, 'enable_unified_memory')} out, or run 0.5.18 or later.",
+            asked=mode(case),
+        )
+        return
     transfer = case.raw("disaggregation_transfer_backend")
     if transfer not in ("mooncake", "mooncake_tcp"):
         yield Seen(
@@ -102,6 +130,15 @@ def _unified_pair(case: Case) -> Iterator[Seen]:
             "enable_unified_memory",
             f"a host pool for retraction from unified memory does not support {traits.architecture}",
             "Write --disaggregation-decode-retraction-backup cpu_tensor.",
+        )
+    keep = "disaggregation_decode_enable_radix_cache"
+    sliding = traits is not None and traits.sliding
+    if backup == "host_pool" and (case.raw(keep) or sliding) and not case.release.at_least("0.5.22"):
+        yield Seen(
+            "enable_unified_memory",
+            f"in SGLang {case.release.name} a host pool for retraction from unified memory supports neither "
+            f"{flag(case, keep)} nor models with sliding windows",
+            "Write --disaggregation-decode-retraction-backup cpu_tensor, or run 0.5.22 or later.",
         )
 
 
@@ -251,3 +288,37 @@ def mxfp8_and_host_pools(case: Case) -> Iterator[Seen]:
             asked=case.raw("page_size"),
             fix=Fix({"page_size": 128}),
         )
+
+
+#: KV types that kernels of latent attention on Blackwell take, beside FP4 in older releases.
+_TAKEN = {"trtllm_mla": ("fp8_e4m3", "bf16", "auto"), "cutedsl_mla": ("fp8_e4m3", "bf16", "bfloat16", "auto")}
+
+
+@rule(
+    "HC247",
+    "kv-type-not-for-these-kernels",
+    "error",
+    why="The kernels trtllm_mla, which SGLang takes by itself for DeepSeek's family on Blackwell, read fp8_e4m3 and "
+    "bf16 alone, and not even bfloat16 under its long name; cutedsl_mla takes that too. Source: SGLang 0.5.23, "
+    "arg_groups/overrides.py:_mla_kv_cache_dtype_checks and _cutedsl_prefill_backend_fill (the same since 0.5.10).",
+    bad={**ON, "kv_cache_dtype": "bfloat16"},
+    good={**ON, "kv_cache_dtype": "bf16"},
+    needs=("model",),
+    settings={"architecture": "DeepseekV3ForCausalLM", "gpu": "sm100"},
+    said_by=("HC605", "HC606", "HC607"),
+)
+def kv_type_not_for_these_kernels(case: Case) -> Iterator[Seen]:
+    """A KV type that the kernels of latent attention refuse."""
+    name = "kv_cache_dtype"
+    kv_type = case.raw(name)
+    used = {case.resolved("attention_backend"), case.raw("decode_attention_backend")}
+    for kernels, taken in _TAKEN.items():
+        if kernels in used and kv_type not in (*taken, *_FP4, "fp4_e2m1", "mxfp8"):
+            wanted = "bf16" if kv_type == "bfloat16" else "fp8_e4m3"
+            yield Seen(
+                name,
+                f"{flag(case, name, kv_type)} is refused by the attention kernels {kernels}",
+                f"Write {flag(case, name, wanted)}.",
+                asked=kv_type,
+                fix=Fix({name: wanted}, safe=wanted == "bf16"),
+            )

@@ -94,13 +94,13 @@ def fused_draft_and_hicache(case: Case) -> Iterator[Seen]:
 )
 def recurrent_states_and_pages(case: Case) -> Iterator[Seen]:
     """Page size, overlap and track interval of recurrent states."""
-    if case.traits is None or case.resolved("disable_radix_cache"):
+    off = [rewrite for rewrite in case.resolution.of("disable_radix_cache") if "deterministic" not in rewrite.rules]
+    if case.traits is None or (off[-1].gets if off else case.raw("disable_radix_cache")):
         return
-    strategy, page, interval = (
-        case.raw(name) for name in ("mamba_radix_cache_strategy", "page_size", "mamba_track_interval")
-    )
-    if not case.traits.linear:
-        if str(strategy).startswith("extra_buffer"):
+    strategy = case.raw("mamba_radix_cache_strategy")
+    page = case.raw("page_size") if case.traits.page is None else case.traits.page
+    if not case.traits.keeps_states:
+        if str(strategy).startswith("extra_buffer") and case.release.at_least("0.5.21"):
             yield Seen(
                 "mamba_radix_cache_strategy",
                 f"{flag(case, 'mamba_radix_cache_strategy', strategy)} is for recurrent states, which "
@@ -109,38 +109,86 @@ def recurrent_states_and_pages(case: Case) -> Iterator[Seen]:
                 asked=strategy,
             )
         return
-    if strategy == "no_buffer":
-        if page not in (None, 1):
-            yield Seen(
-                "page_size",
-                f"{flag(case, 'mamba_radix_cache_strategy', strategy)} needs {flag(case, 'page_size', 1)}, not {page}",
-                f"Write {flag(case, 'page_size', 1)}, or strategy extra_buffer.",
-                asked=page,
-            )
-        if not case.raw("disable_overlap_schedule"):
-            yield Seen(
-                "mamba_radix_cache_strategy",
-                f"{flag(case, 'mamba_radix_cache_strategy', strategy)} needs {flag(case, 'disable_overlap_schedule')}",
-                f"Add {flag(case, 'disable_overlap_schedule')}, or write strategy extra_buffer.",
-                asked=strategy,
-                fix=Fix({"disable_overlap_schedule": True}),
-            )
+    if case.traits.strategy == "no_buffer":
+        yield from _states_without_a_buffer(case, page)
+    else:
+        yield from _states_in_a_buffer(case, page)
+
+
+def _states_without_a_buffer(case: Case, page: int | None) -> Iterator[Seen]:
+    strategy, traits = case.raw("mamba_radix_cache_strategy"), case.traits
+    assert traits is not None
+    kept = flag(case, "mamba_radix_cache_strategy", "no_buffer")
+    instead = f", or {flag(case, 'mamba_radix_cache_strategy', 'extra_buffer')}" if traits.extra_states else ""
+    if page not in (None, 1):
+        is_chosen = "" if strategy == "no_buffer" else f" (what auto is for {traits.architecture} here)"
+        yield Seen(
+            "page_size",
+            f"{kept}{is_chosen} needs {flag(case, 'page_size', 1)}, not {page}",
+            f"Write {flag(case, 'page_size', 1)}{instead}.",
+            asked=page,
+        )
+    if (case.raw("attention_backend") or traits.kernels) == "trtllm_mha":
+        yield Seen(
+            "attention_backend" if case.gave("attention_backend") else "mamba_radix_cache_strategy",
+            f"{kept} does not go with trtllm_mha, the attention kernels of {traits.architecture} here",
+            f"Write {flag(case, 'attention_backend', 'triton')}{instead}.",
+            asked="trtllm_mha" if case.gave("attention_backend") else strategy,
+        )
+    if strategy == "no_buffer" and not case.raw("disable_overlap_schedule"):
+        yield Seen(
+            "mamba_radix_cache_strategy",
+            f"{kept} needs {flag(case, 'disable_overlap_schedule')}",
+            f"Add {flag(case, 'disable_overlap_schedule')}{instead}.",
+            asked=strategy,
+            fix=Fix({"disable_overlap_schedule": True}),
+        )
+
+
+def _states_in_a_buffer(case: Case, page: int | None) -> Iterator[Seen]:
+    strategy, interval = case.raw("mamba_radix_cache_strategy"), case.raw("mamba_track_interval")
+    traits, drafted = case.traits, case.raw("speculative_num_draft_tokens")
+    assert traits is not None
+    if not traits.extra_states:
+        yield Seen(
+            "mamba_radix_cache_strategy",
+            f"{flag(case, 'mamba_radix_cache_strategy', strategy)} is not supported for {traits.architecture} with "
+            "these kernels of linear layers",
+            f"Write {flag(case, 'mamba_radix_cache_strategy', 'no_buffer')} with "
+            f"{flag(case, 'disable_overlap_schedule')}, or {flag(case, 'linear_attn_backend', 'triton')}.",
+            asked=strategy,
+        )
         return
-    overlap_off = case.raw("disable_overlap_schedule") and (page or 1) <= 1
-    if page is None or (strategy == "auto" and overlap_off):
+    if strategy == "extra_buffer_lazy" and mode(case) != "null" and case.release.at_least("0.5.17"):
+        yield Seen(
+            "mamba_radix_cache_strategy",
+            f"{flag(case, 'mamba_radix_cache_strategy', strategy)} is not for halves of a pair of servers",
+            f"Write {flag(case, 'mamba_radix_cache_strategy', 'extra_buffer')}.",
+            asked=strategy,
+            fix=Fix({"mamba_radix_cache_strategy": "extra_buffer"}),
+        )
+    if drafted is not None and interval < drafted:
+        yield Seen(
+            "mamba_track_interval",
+            f"{flag(case, 'mamba_track_interval', interval)} is less than the {drafted} draft tokens of a step",
+            f"Write {flag(case, 'mamba_track_interval', 256)}, the default.",
+            asked=interval,
+        )
+    if page is None:
         return
     if interval % page:
         yield Seen(
             "mamba_track_interval",
             f"{flag(case, 'mamba_track_interval', interval)} is no multiple of the page size {page}",
-            f"Write a multiple of {page}.",
+            f"Write a multiple of {page}, such as {page * max(1, round(interval / page))}.",
             asked=interval,
         )
-    if max(64, page) % min(64, page):
+    if max(traits.chunk, page) % min(traits.chunk, page):
         yield Seen(
             "page_size",
-            f"{flag(case, 'page_size', page)} and the chunk of 64 tokens of recurrent states do not divide each other",
-            "Write a power of two.",
+            f"{flag(case, 'page_size', page)} and the chunk of {traits.chunk} tokens of recurrent states do not divide "
+            "each other",
+            f"Write {flag(case, 'page_size', 64)}.",
             asked=page,
         )
 
@@ -150,17 +198,29 @@ def recurrent_states_and_pages(case: Case) -> Iterator[Seen]:
     "chunk-not-a-multiple-of-the-page",
     "error",
     covers=(72,),
-    why="A prefill chunk holds whole pages, except on a decode server. Source: SGLang 0.5.23, "
-    "arg_groups/validation_hook.py:check_server_args.",
+    why="A prefill chunk holds whole pages, except on a decode server. Without --chunked-prefill-size SGLang takes "
+    "2048 to 16384 tokens by the memory of the GPU, a power of two that a page with an odd factor never divides. "
+    "Source: SGLang 0.5.23, arg_groups/validation_hook.py:check_server_args and "
+    "memory_hook.py:handle_gpu_memory_settings.",
     bad={"chunked_prefill_size": 1000, "page_size": 64},
     good={"chunked_prefill_size": 4096, "page_size": 64},
 )
 def chunk_not_a_multiple_of_the_page(case: Case) -> Iterator[Seen]:
     """A chunk that pages do not divide; with attention groups each has its part of the chunk."""
     chunk, page = case.raw("chunked_prefill_size"), case.resolved("page_size")
-    if chunk is None or chunk <= 0 or page is None or mode(case) == "decode" or "page_size" in case.invalid:
+    if page is None or page < 1 or mode(case) == "decode" or "page_size" in case.invalid:
         return
     groups = max(int(case.resolved("attn_dp_size") or 1), 1)
+    if chunk is None and groups == 1 and page & (page - 1) and not case.raw("is_embedding"):
+        yield Seen(
+            "page_size",
+            f"{flag(case, 'page_size', page)} divides no chunk that SGLang takes by itself (2048 to 16384 tokens)",
+            f"Write a power of two, such as {flag(case, 'page_size', 64)}, or "
+            f"{flag(case, 'chunked_prefill_size')} with a multiple of {page}.",
+            asked=page,
+        )
+    if chunk is None or chunk <= 0:
+        return
     if chunk // groups % page:
         share = f" over {groups} attention groups" if groups > 1 else ""
         yield Seen(

@@ -81,10 +81,11 @@ def decode_context_parallelism(case: Case) -> Iterator[Seen]:
     why="Sparse attention (DSA) with decode context parallelism is refused with HiCache and HiSparse, on halves of a "
     "pair of servers, and with tree drafts. Source: SGLang 0.5.23, "
     "arg_groups/model_overrides/deepseek_v2.py:_dsa_dcp_overrides.",
-    bad={**ON, **DCP},
-    good=ON,
+    bad={**DCP, "disaggregation_mode": "prefill", "disaggregation_transfer_backend": "nixl"},
+    good=DCP,
     needs=("model",),
     settings={"architecture": "DeepseekV32ForCausalLM"},
+    said_by=("HC417",),
 )
 def context_parallelism_of_sparse_attention(case: Case) -> Iterator[Seen]:
     """DSA with decode context parallelism."""

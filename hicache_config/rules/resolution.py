@@ -116,6 +116,7 @@ def resolve_arguments(
     _disaggregation(work)
     _ascend(work, traits)
     _model(work, pipeline, traits)
+    _deterministic_inference(work)
     host_pools = _has_host_pools(work)
     if host_pools:
         _host_pools(work)
@@ -152,8 +153,12 @@ class _Work:
 
 
 def _attention_groups(work: _Work) -> None:
-    """`--dp-size N --enable-dp-attention` is an older spelling (0.5.22+, parallel_hook.py)."""
-    if not (work.since("0.5.22") and work["enable_dp_attention"]):
+    """`--dp-size N --enable-dp-attention`, an older spelling since 0.5.22, the only one before (parallel_hook.py)."""
+    if not work["enable_dp_attention"]:
+        return
+    if not work.since("0.5.22"):
+        if work["dp_size"] == 1:
+            work.set("enable_dp_attention", False, "--dp-size is 1")
         return
     if work["attn_dp_size"] == 1:
         why = "--enable-dp-attention is the older spelling of --attn-dp-size"
@@ -229,6 +234,9 @@ def _model(work: _Work, pipeline: Pipeline | None, traits: Traits | None) -> Non
     """What the model and the GPU settle (model_overrides/, overrides.py)."""
     if traits is not None and traits.lightning:
         work.set("disable_radix_cache", True, f"{traits.architecture} has no prefix cache", 26)
+    kept = traits is not None and not (traits.linear and work["disable_radix_cache"])  # Inkling sets it in any case
+    if traits is not None and traits.keeps_states and kept and work.since("0.5.20"):
+        work.set("mamba_radix_cache_strategy", traits.strategy, f"what auto is for {traits.architecture}")
     known = {**(traits.settled if traits is not None else {}), **(pipeline.settled if pipeline is not None else {})}
     for settled in known.values():
         if settled.argument in table(work.release.name):
@@ -237,6 +245,19 @@ def _model(work: _Work, pipeline: Pipeline | None, traits: Traits | None) -> Non
             if number == 28 and traits is not None and traits.is_step:
                 rules = (27,)
             work.set(settled.argument, settled.gets, settled.why, *rules)
+
+
+#: Kernels of deterministic inference with which SGLang keeps the prefix cache.
+_DETERMINISTIC_WITH_PREFIX_CACHE = ("ascend", "fa3", "fa4", "triton")
+
+
+def _deterministic_inference(work: _Work) -> None:
+    """The prefix cache goes where the kernels cannot follow (attention_hook.py:handle_deterministic_inference)."""
+    kernels = work["attention_backend"]
+    asked = work["enable_deterministic_inference"] or work["rl_on_policy_target"]
+    if asked and kernels is not None and kernels not in _DETERMINISTIC_WITH_PREFIX_CACHE:
+        why = f"deterministic inference with {kernels} kernels has no prefix cache"
+        work.set("disable_radix_cache", True, why, "deterministic")
 
 
 def _has_host_pools(work: _Work) -> bool:

@@ -165,7 +165,7 @@ def received_kv_does_not_fit(case: Case) -> Iterator[Seen]:
     why="With unified memory, decode offload works with the file backend alone, and for neither latent attention nor "
     "recurrent states nor sliding windows. Source: SGLang 0.5.23, "
     "arg_groups/kv_cache_hook.py:handle_unified_memory_pool.",
-    bad={**OFFLOAD, "enable_unified_memory": True, "hicache_storage_backend": "mooncake"},
+    bad={**OFFLOAD, "enable_unified_memory": True, "hicache_storage_backend": "nixl"},
     good={**OFFLOAD, "enable_unified_memory": True},
 )
 def decode_offload_with_unified_memory(case: Case) -> Iterator[Seen]:

@@ -22,8 +22,10 @@ BUFFER = {**ON, "hicache_host_memory_mode": "buffer_only"}
     "hicache-without-prefix-cache",
     "error",
     covers=(12,),
-    why="HiCache is a second tier of the prefix cache; SGLang refuses it without one. Source: SGLang 0.5.23, "
-    "arg_groups/kv_cache_hook.py:handle_cache_compatibility (the same since before 0.5.10).",
+    why="HiCache is a second tier of the prefix cache; SGLang refuses it without one. Deterministic inference turns "
+    "the prefix cache off with other attention kernels than triton, fa3 and fa4 (on Blackwell its default is "
+    "flashinfer). Source: SGLang 0.5.23, arg_groups/kv_cache_hook.py:handle_cache_compatibility and "
+    "attention_hook.py:handle_deterministic_inference (the same since before 0.5.10).",
     bad={**ON, "disable_radix_cache": True},
     good=ON,
 )
@@ -39,6 +41,14 @@ def hicache_without_prefix_cache(case: Case) -> Iterator[Seen]:
             "the host tier belongs to the prefix cache",
             f"Take {flag(case, 'disable_radix_cache')} out, or run without HiCache.",
         )
+        return
+    for rewrite in case.resolution.of("disable_radix_cache"):
+        if "deterministic" in rewrite.rules:
+            yield Seen(
+                "enable_hierarchical_cache",
+                f"HiCache is refused without a prefix cache, and {rewrite.why}",
+                f"Write {flag(case, 'attention_backend', 'triton')} or fa3, which keep it, or run without HiCache.",
+            )
 
 
 @rule(

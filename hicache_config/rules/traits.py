@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 
 from ..arguments import ServerArgs
 from ..geometry.attention import heads, is_latent, is_sparse
+from ..geometry.backends import attention_backends, can_keep_extra_states, kernels_of_class, state_strategy
 from ..geometry.classes import class_of
 from ..geometry.gpu import Gpu
 from ..geometry.model import Model, RefusedError
 from ..geometry.pipeline import Settled
-from ..geometry.settle import settle
+from ..geometry.settle import page_of_class, settle
 from ..geometry.sliding import STEP3P, could_slide, gives_sliding_up
 
 #: Classes with recurrent states of their own (0.5.23, overrides.py:_MAMBA_RADIX_CACHE_ARCHS).
@@ -51,6 +52,7 @@ _LINEAR = frozenset(
 )
 _V4 = frozenset({"DeepseekV4ForCausalLM", "DeepseekV4ForCausalLMNextN", "DeepseekV4ForCausalLMDSpark"})
 _M3 = frozenset({"MiniMaxM3SparseForCausalLM", "MiniMaxM3SparseForConditionalGeneration"})
+INKLING = "InklingForConditionalGeneration"
 _MINICPM = frozenset({"MiniCPMForCausalLM", "MiniCPMSALAForCausalLM"})
 
 
@@ -76,6 +78,11 @@ class Traits:
     m3: bool = False
     lightning: bool = False
     in_stages: bool | None = None
+    page: int | None = None
+    kernels: str | None = None
+    strategy: str = "auto"
+    extra_states: bool = False
+    chunk: int = 64
     settled: Mapping[str, Settled] = field(default_factory=dict)
 
     @property
@@ -88,6 +95,11 @@ class Traits:
         """Whether a Mamba pool is there."""
         return self.linear or (self.lightning and self.architecture in _MINICPM)
 
+    @property
+    def keeps_states(self) -> bool:
+        """Whether the prefix cache keeps recurrent states, those of Inkling's short convolutions among them."""
+        return self.linear or self.architecture == INKLING
+
 
 def traits_of(model: Model | None, args: ServerArgs, gpu: str = "sm90") -> Traits | None:
     """The traits of a model, None without one or where its config.json has no usable architecture."""
@@ -97,6 +109,10 @@ def traits_of(model: Model | None, args: ServerArgs, gpu: str = "sm90") -> Trait
         name = model.architecture
     except RefusedError:
         return None
+    page = _own_page(model, args, gpu)
+    strategy = state_strategy(model, args, page)
+    if name == INKLING and args.mamba_radix_cache_strategy == "auto":
+        strategy = "extra_buffer"  # its class sets it, whatever else is asked
     return Traits(
         architecture=name,
         latent=is_latent(model),
@@ -109,6 +125,11 @@ def traits_of(model: Model | None, args: ServerArgs, gpu: str = "sm90") -> Trait
         m3=name in _M3,
         lightning=name in _MINICPM and _has_mixed_layers(model),
         in_stages=_runs_in_stages(model),
+        page=page,
+        kernels=_own_kernels(model, args, gpu),
+        strategy=strategy,
+        extra_states=can_keep_extra_states(model, args),
+        chunk=_chunk(model),
         settled=_settled(model, args, gpu),
     )
 
@@ -127,6 +148,29 @@ def _settled(model: Model, args: ServerArgs, gpu: str) -> Mapping[str, Settled]:
     except RefusedError:
         return {}
     return {name: each for name, each in settled.items() if name != "kv_cache_dtype"}
+
+
+def _own_kernels(model: Model, args: ServerArgs, gpu: str) -> str | None:
+    try:
+        return kernels_of_class(model, args, Gpu.of(gpu))
+    except RefusedError:
+        return None
+
+
+def _own_page(model: Model, args: ServerArgs, gpu: str) -> int | None:
+    try:
+        kind = Gpu.of(gpu)
+        own = page_of_class(model, args, kind, attention_backends(model, args, kind))
+    except RefusedError:
+        return None
+    return None if own is None else own[0]
+
+
+def _chunk(model: Model) -> int:
+    """Tokens of a chunk of states (0.5.23, overrides.py:mamba_cache_chunk_size, configs/)."""
+    default = 256 if model.architecture in ("FalconH1ForCausalLM", "GraniteMoeHybridForCausalLM") else 64
+    own = model.get("mamba_chunk_size")
+    return own if isinstance(own, int) and own > 0 else default
 
 
 def _kinds(model: Model) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
     python tools/oracle.py record resolution                         all of them, into tests/recorded/
     python tools/oracle.py run resolution.py --sample 40 > RESULTS.jsonl     some of the list (--seed TEXT, --only ID…)
-    python tools/oracle.py run resolution.py < CASES.jsonl > RESULTS.jsonl
+    python tools/oracle.py run resolution.py < CASES.jsonl > RESULTS.jsonl     any cases, such as those of resolution_wide.py
 
 One entry a line: `{"id": …, "case": {"model", "gpu", "args"}, "result": …}`. A result is `{"changed": {field: value}}`
 with the watched fields whose final value is another one than the one that came in, or `{"refused": {"type", "message",
@@ -29,7 +29,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from resolution_cases import cases
-from resolution_models import MODELS
+from resolution_wide import configurations
 
 WATCHED = (
     "enable_hierarchical_cache", "hicache_host_memory_mode", "hicache_ratio", "hicache_size", "hicache_host_memory_fraction",
@@ -59,16 +59,18 @@ def resolve(case: dict[str, Any], folder: Path) -> dict[str, Any]:
     from sglang.srt.arg_groups.validation_hook import check_server_args
     from sglang.srt.server_args import ServerArgs
 
+    os.environ.update(case.get("env", {}))
+    arguments = {"load_format": "dummy", "device": "cuda", **case["args"]}
+    if "speculative_draft_model_path" in arguments:
+        arguments["speculative_draft_model_path"] = str(folder / arguments["speculative_draft_model_path"])
     with gpu(case["gpu"]):
         try:
-            given = ServerArgs(
-                model_path=str(folder / case["model"]), load_format="dummy", device="cuda", **case["args"]
-            )
+            given = ServerArgs(model_path=str(folder / case["model"]), **arguments)
             given.resolve_once()
             check_server_args(given)
         except Exception as error:  # every refusal is a result
             return refusal(error)
-        final = {name: resolution_result(given, name) for name in WATCHED}
+        final = {name: resolution_result(given, name) for name in WATCHED if name in given._raw_input}
         return {"changed": {name: value for name, value in final.items() if value != given._raw_input[name]}}
 
 
@@ -95,8 +97,8 @@ def in_a_fork(case: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def write_models(folder: Path) -> None:
-    """Every kind of model as a folder with its config.json."""
-    for name, config in MODELS.items():
+    """Every model as a folder with its config.json."""
+    for name, config in configurations().items():
         (folder / name).mkdir()
         (folder / name / "config.json").write_text(json.dumps(config), encoding="utf-8")
 

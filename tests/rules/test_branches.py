@@ -11,7 +11,8 @@ from hicache_config.arguments import ServerArgs
 from hicache_config.core.releases import Release
 from hicache_config.geometry.model import Model
 from hicache_config.geometry.pipeline import Pipeline, Settled
-from hicache_config.rules.backends import host_bytes_per_rank, read_settings
+from hicache_config.rules.backends.memory import host_bytes_per_rank
+from hicache_config.rules.backends.reading import read_settings
 from hicache_config.rules.case import Case
 from hicache_config.rules.host_pools import Pool, best_pair, why_not
 from hicache_config.rules.registry import Rule, all_rules, declare, run
@@ -32,7 +33,49 @@ MODELS = {
     "mla": {"architecture": "DeepseekV3ForCausalLM"},
 }
 
+BLACKWELL = {"gpu": "sm100"}
 SAID: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
+    ({**ON, **UNIFIED}, {"sglang": "0.5.20"}, "HC240", "no host pools"),
+    ({**UNIFIED, "speculative_algorithm": "DSPARK"}, {"sglang": "0.5.17"}, "HC240", "with nothing"),
+    ({**UNIFIED, "speculative_algorithm": "EAGLE"}, {"sglang": "0.5.21"}, "HC240", "with DSPARK"),
+    ({**PAIR}, {"sglang": "0.5.17"}, "HC240", "halves of a pair"),
+    (
+        {**RADIX, **UNIFIED, "disaggregation_transfer_backend": "mooncake",
+         "disaggregation_decode_retraction_backup": "host_pool"},
+        {**MODELS["llama"], "sglang": "0.5.21"}, "HC240", "supports neither",
+    ),
+    (
+        UNIFIED, {"architecture": "Qwen3NextForCausalLM", "patch": {"architectures": ["Qwen4ExpForConditionalGeneration"]}},
+        "HC240", "Qwen4Exp",
+    ),
+    ({**ON, "enable_deterministic_inference": True}, {**MODELS["llama"], **BLACKWELL}, "HC201", "flashinfer"),
+    ({**ON, "rl_on_policy_target": "fsdp", "attention_backend": "flashinfer"}, {}, "HC201", "flashinfer"),
+    ({**ON, "kv_cache_dtype": "fp8_e5m2"}, {**MODELS["mla"], **BLACKWELL}, "HC247", "trtllm_mla"),
+    ({"kv_cache_dtype": "fp8_e5m2", "decode_attention_backend": "cutedsl_mla"}, MODELS["mla"], "HC247", "cutedsl_mla"),
+    ({"page_size": 48}, {}, "HC645", "no chunk that"),
+    ({**ON, "page_size": 64, "linear_attn_backend": "flashinfer"}, MODELS["linear"], "HC644", "what auto is"),
+    (
+        {**ON, "mamba_radix_cache_strategy": "extra_buffer", "linear_attn_backend": "flashinfer"},
+        MODELS["linear"], "HC644", "not supported for",
+    ),
+    (
+        {**ON, "mamba_radix_cache_strategy": "extra_buffer_lazy", "disaggregation_mode": "prefill"},
+        MODELS["linear"], "HC644", "halves of a pair",
+    ),
+    ({**ON, "mamba_track_interval": 2, "speculative_num_draft_tokens": 4}, MODELS["linear"], "HC644", "draft tokens"),
+    (
+        {**ON, "disable_overlap_schedule": True, "attention_backend": "trtllm_mha"}, MODELS["linear"], "HC644",
+        "does not go with trtllm_mha",
+    ),
+    ({"kv_cache_dtype": "nvfp4", "enable_lmcache": True}, MODELS["llama"], "HC244", "no host pool"),
+    (
+        {**RADIX, "speculative_algorithm": "NGRAM"}, {}, "HC237", "NGRAM",
+    ),
+    ({**RADIX, "enable_hisparse": True}, {}, "HC237", "HiSparse"),
+    (
+        {**ON, "tp_size": 2, "dcp_size": 2, "enable_hisparse": True, "disable_radix_cache": True, **DECODE},
+        {"architecture": "DeepseekV32ForCausalLM"}, "HC417", "sparse attention",
+    ),
     ({**RADIX, "disaggregation_transfer_backend": "fake"}, {}, "HC237", "fake"),
     (
         {**DECODE, "disaggregation_decode_host_receive_threshold": 0.5,
@@ -227,3 +270,12 @@ def test_settings_of_kinds_that_are_no_kinds() -> None:
     assert read_settings("mooncake", {"master_server_address": "m", "global_segment_size": 4.0}).problems == ()
     standalone = {"MOONCAKE_STANDALONE_STORAGE": "true"}
     assert host_bytes_per_rank("mooncake", None, ServerArgs.model_validate({}), standalone) == 16 * 2**20
+
+
+@pytest.mark.parametrize(
+    ("release", "groups", "kept"), [("0.5.21", 1, False), ("0.5.21", 2, True), ("0.5.22", 2, False)]
+)
+def test_the_older_spelling_of_attention_groups(release: str, groups: int, kept: bool) -> None:
+    args = ServerArgs(tp_size=2, dp_size=groups, enable_dp_attention=True)
+    resolution = resolve_arguments(args, release)
+    assert resolution.value("enable_dp_attention") is kept

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.rules.differential import differences, explanation, judge, write_models
+from tests.rules.differential import differences, errors_of, explanation, judge, write_models
 from tests.rules.judging import recordings
 
 RECORDED = recordings.FOLDER / "resolution.jsonl"
+WIDE = recordings.FOLDER / "wide-resolution.jsonl"
 
 
 @pytest.fixture(scope="module")
@@ -23,19 +25,29 @@ def test_all_recorded_sets_agree(folder: Path) -> None:
     header, entries = recordings.read(RECORDED)
     assert header["what"] == "resolution"
     assert len(entries) >= 5000
-    wrong = [
+    assert unexplained(entries, folder) == []
+
+
+def test_wider_sets_of_several_releases_agree(folder: Path) -> None:
+    header, entries = recordings.read(WIDE)
+    assert header["what"] == "wide-resolution"
+    assert {entry["case"]["sglang"] for entry in entries} == {"0.5.20", "0.5.21", "0.5.22", "0.5.23"}
+    assert unexplained(entries, folder) == []
+
+
+def unexplained(entries: list[dict[str, Any]], folder: Path) -> list[str]:
+    return [
         f"{entry['id']} {entry['case']}: {difference}"
         for entry in entries
         for difference in differences(entry["case"], entry["result"], folder)
         if explanation(difference) is None
     ]
-    assert wrong == []
 
 
 def test_differences_are_seen(folder: Path) -> None:
     """The comparison itself notices a verdict or a value that is not ours."""
     case = {"model": "mha", "gpu": "sm90", "args": {"enable_hierarchical_cache": True}}
-    assert judge(case, folder).errors == ()
+    assert errors_of(judge(case, folder)) == ()
     changed = {"hicache_ratio": 2.0, "page_size": 1, "swa_full_tokens_ratio": 0.8}
     assert differences(case, {"changed": changed}, folder) == []
     assert differences(case, {"changed": {**changed, "hicache_ratio": 1.2}}, folder)

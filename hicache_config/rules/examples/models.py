@@ -132,8 +132,14 @@ MODELS: Mapping[str, Mapping[str, Any]] = {
     "HC613": {
         "bad": _SIZE,
         "good": _SIZE,
-        "settings": _with(_GPT_OSS, sglang="0.5.11"),
-        "good_settings": _with(_GPT_OSS, sglang="0.5.23"),
+        "settings": _with("moonshotai/Kimi-K3", sglang="0.5.16"),
+        "good_settings": _with("moonshotai/Kimi-K3", sglang="0.5.17"),
+    },
+    "HC614": {
+        "bad": {**_SIZE, "kv_cache_dtype": "mxfp8", "page_size": 128},
+        "good": {**_SIZE, "kv_cache_dtype": "mxfp8", "page_size": 128},
+        "settings": _with(_QWEN, gpu="sm100", sglang="0.5.20"),
+        "good_settings": _with(_QWEN, gpu="sm100", sglang="0.5.21"),
     },
     "HC650": {
         "bad": _SIZE,

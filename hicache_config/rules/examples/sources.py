@@ -26,20 +26,23 @@ def _log(slots: int | None = None) -> dict[str, str]:
 SOURCES: Mapping[str, Mapping[str, Any]] = {
     "HC001": {"bad_files": {"missing.json": None}, "good_files": _SIZE},
     "HC002": {"bad_files": {"args.json": '{"hicache_size": 100,}\n'}, "good_files": _SIZE},
-    "HC003": {"bad_files": {"args.json": '{"hicache_size": 100, "hicache_size": 200}\n'}, "good_files": _SIZE},
+    "HC003": {
+        "bad_files": {"args.json": '{"enable_hierarchical_cache": true, "hicache_size": 100, "hicache_size": 200}\n'},
+        "good_files": _SIZE,
+    },
     "HC004": {
-        "bad_files": {"args.json": '{"hicache_ratio": NaN}\n'},
-        "good_files": {"args.json": '{"hicache_ratio": 2.0}\n'},
+        "bad_files": {"args.json": '{"enable_hierarchical_cache": true, "hicache_ratio": NaN}\n'},
+        "good_files": {"args.json": '{"enable_hierarchical_cache": true, "hicache_ratio": 2.0}\n'},
     },
     "HC005": {"bad_files": {"args.json": "[" * 110 + "]" * 110 + "\n"}, "good_files": _SIZE},
     "HC006": {"bad_files": {"args.json": "\0\1\2"}, "good_files": _SIZE},
     "HC007": {"bad_files": {"answer.json": '{"detail": "Not Found"}\n'}, "good_files": _SIZE},
     "HC008": {
-        "bad_files": {"launch.sh": 'sglang serve --model-path /models/m --hicache-size "$SIZE"\n'},
-        "good_files": {"launch.sh": 'sglang serve --model-path /models/m --hicache-size "${SIZE:-100}"\n'},
+        "bad_files": {"launch.sh": 'sglang serve --enable-hierarchical-cache --hicache-size "$SIZE"\n'},
+        "good_files": {"launch.sh": 'sglang serve --enable-hierarchical-cache --hicache-size "${SIZE:-100}"\n'},
     },
     "HC009": {
-        "bad_files": {"launch.sh": "sglang serve --model-path /models/m --hicache-size $((RAM / 8))\n"},
+        "bad_files": {"launch.sh": "sglang serve --enable-hierarchical-cache --hicache-size $((RAM / 8))\n"},
         "good_files": _LAUNCH,
     },
     "HC011": {
@@ -49,7 +52,7 @@ SOURCES: Mapping[str, Mapping[str, Any]] = {
         "good_files": _LAUNCH,
     },
     "HC012": {
-        "bad_files": {"launch.sh": "sglang serve --model-path /models/m \u2014hicache-size 100\n"},
+        "bad_files": {"launch.sh": "sglang serve --enable-hierarchical-cache \u2014hicache-size 100\n"},
         "good_files": _LAUNCH,
     },
     "HC013": {
@@ -61,25 +64,25 @@ SOURCES: Mapping[str, Mapping[str, Any]] = {
         "good_files": {"launch.sh": "python3 -m dynamo.sglang --model-path /models/m\n"},
     },
     "HC015": {
-        "bad_files": {"launch.sh": "sglang serve --model-path /models/m --hicache-size --hicache-ratio 2\n"},
+        "bad_files": {"launch.sh": "sglang serve --enable-hierarchical-cache --hicache-size --hicache-ratio 2\n"},
         "good_files": _LAUNCH,
     },
     "HC016": {
-        "bad_files": {"launch.sh": "sglang serve --model-path /models/m --hicache-size 100 GB\n"},
+        "bad_files": {"launch.sh": "sglang serve --enable-hierarchical-cache --hicache-size 100 GB\n"},
         "good_files": _LAUNCH,
     },
     "HC017": {
-        "bad_files": {"launch.sh": "$ sglang serve --model-path /models/m --hicache-size 100\n"},
+        "bad_files": {"launch.sh": "$ sglang serve --enable-hierarchical-cache --hicache-size 100\n"},
         "good_files": _LAUNCH,
     },
     "HC018": {
-        "bad_files": {"pod.yaml": 'args: ["--model-path=/models/m", "--hicache-size 100"]\n'},
-        "good_files": {"pod.yaml": 'args: ["--model-path=/models/m", "--hicache-size=100"]\n'},
+        "bad_files": {"pod.yaml": 'args: ["--enable-hierarchical-cache", "--hicache-size 100"]\n'},
+        "good_files": {"pod.yaml": 'args: ["--enable-hierarchical-cache", "--hicache-size=100"]\n'},
     },
     "HC019": {
-        "bad_files": {"server.log": "server_args=ServerArgs(model_path='/models/m', hicache_size=100, hicache_ra"},
+        "bad_files": {"server.log": "server_args=ServerArgs(enable_hierarchical_cache=True, hicache_size=100, page_si"},
         "good_files": {
-            "server.log": "server_args=ServerArgs(model_path='/models/m', hicache_size=100, hicache_ratio=2.0)\n"
+            "server.log": "server_args=ServerArgs(enable_hierarchical_cache=True, hicache_size=100, page_size=64)\n"
         },
     },
     "HC020": {
@@ -93,7 +96,10 @@ SOURCES: Mapping[str, Mapping[str, Any]] = {
         },
     },
     "HC021": {
-        "bad_files": {"server.yaml": "hicache-size: 100  # hicache: ignore HC120 the ratio is for staging\n"},
+        "bad_files": {
+            "server.yaml": "enable-hierarchical-cache: true\n"
+            "hicache-size: 100  # hicache: ignore HC120 the ratio is for staging\n"
+        },
         "good_files": {"server.yaml": f"{_BOTH} the ratio is for staging\n"},
     },
     "HC022": {

@@ -24,8 +24,8 @@ STAGES: Mapping[str, Mapping[str, Any]] = {
     },
     "HC413": {
         "bad": {**_SIZE, "tp_size": 8, "dcp_size": 3},
-        "good": {**_SIZE, "tp_size": 8},
-        "settings": _on(_QWEN),
+        "good": {**_SIZE, "tp_size": 8, "dcp_size": 2},
+        "settings": _on("deepseek-ai/DeepSeek-V3"),
     },
     "HC414": {
         "bad": {**_SIZE, "pp_size": 2},
