@@ -26,7 +26,7 @@ from sglang.srt.utils.hf_transformers.common import _CONFIG_REGISTRY
 from transformers.models.auto import modeling_auto
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-NOT_SIZES = frozenset({"architectures", "model_type", "dtype", "torch_dtype", "max_position_embeddings"})
+NOT_SIZES = frozenset({"architectures", "model_type", "dtype", "torch_dtype"})
 
 
 def all_classes() -> dict[str, type]:

@@ -13,6 +13,7 @@ from ..core.findings import Finding, has_errors
 from ..core.pools import DevicePool, Stage
 from ..core.releases import Release
 from .classes import check_stages, class_of, unknown_architecture
+from .counts import layers_of
 from .decode import decode_capacity, is_offloading, with_offload
 from .drafts import draft_findings, packed_row, with_drafts
 from .envelope import check_envelope
@@ -25,7 +26,6 @@ from .pipeline import Pipeline, Question
 from .settle import Settings, settle
 from .since import as_of, check_release, release_assumptions
 from .speculative_numbers import fill_in
-from .states import NEMOTRON_H, nemotron_layers
 
 
 def pipeline_of(model: Model, args: ServerArgs, question: Question) -> Pipeline:
@@ -82,13 +82,6 @@ def _stage_pools(case: Case, family: Family, layers: StageLayers) -> list[Device
     check_envelope(case, own)
     pools = as_of(case, family.page.name, with_drafts(case, layers, own))
     return with_offload(case, pools, packed_row(case, layers)) if is_offloading(case) else pools
-
-
-def layers_of(model: Model) -> int:
-    """Layers of the whole model that have a place in the pipeline split."""
-    if model.architecture in NEMOTRON_H:
-        return len(nemotron_layers(model))
-    return model.integer("num_hidden_layers")
 
 
 def stage_layers(case: Case) -> tuple[StageLayers, ...]:

@@ -163,7 +163,6 @@ def shares_selection(model: Model, layer: int) -> bool:
 #: Classes whose KV is not one pool of plain attention, or that have none, and that another family must answer.
 _NOT_PLAIN = frozenset(
     {
-        "CLIPModel",
         "Contriever",
         "Cosmos3ForConditionalGeneration",
         "DiffusionGemmaForBlockDiffusion",
@@ -173,8 +172,8 @@ _NOT_PLAIN = frozenset(
     }
 )
 _NOT_PLAIN_BEGIN = (
-    "Bert", "DFlash", "DSpark", "DeepseekV4", "Eagle", "Lfm2", "LiLiCorr", "Mamba", "MiniMaxDFlash", "MiniMaxM3",
-    "NemotronH", "Qwen4Exp", "Transformers", "TorchNative", "XLMRoberta",
+    "DFlash", "DSpark", "DeepseekV4", "Eagle", "Lfm2", "LiLiCorr", "Mamba", "MiniMaxDFlash", "MiniMaxM3",
+    "NemotronH", "Qwen4Exp", "Transformers", "TorchNative",
 )  # fmt: skip
 _NOT_PLAIN_HAVE = ("Assistant", "Draft", "DSpark", "Eagle", "MTP", "NextN")
 

@@ -12,6 +12,7 @@ from ..core.capacity import Capacity, DeviceRatio, HostFraction
 from ..core.pools import DevicePool
 from .attention import is_latent
 from .family import Case
+from .filled import filled_in
 from .given import given
 from .minimax_settings import ARCHITECTURES as M3_ARCHITECTURES
 from .model import Model, refuse
@@ -162,6 +163,6 @@ def _derived_context(model: Model) -> int:
         stretched = scaling.get("rope_type") != "llama3" and isinstance(scaling.get("factor"), int | float)
         factor = float(scaling["factor"]) if stretched else 1.0
     for key in _CONTEXT_KEYS:
-        if model.text.get(key) is not None:
+        if model.text.get(key) is not None or (key not in model.text and key in filled_in(model.text_type)):
             return int(factor * model.integer(key))
     return _DEFAULT_CONTEXT

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from .attention import is_sparse
 from .checkpoint import checkpoint_kv_type, weights_dtype
 from .classes import ModelClass, known_classes
+from .counts import layers_of
 from .family import Case
 from .minimax_settings import is_four_bit
 from .model import Model, refuse
@@ -72,7 +73,7 @@ def draft_of(case: Case) -> Draft | None:
         return None
     name = draft_class_name(model)
     model_class = known_classes().get(name) or ModelClass(name, False, False, False)
-    own = draft_depths(model) or model.integer("num_hidden_layers")
+    own = draft_depths(model) or layers_of(model)
     loops = model.integer("loop_num" if model.has("loop_num") else "num_loops", 1)
     read_as = model.architecture.removesuffix("NextN")
     read_as = _READ_AS.get(read_as, read_as)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from ..core.findings import Finding
 from ..core.pools import DevicePool
 from .attention import heads, index_keys, is_latent, is_sparse, latent, rank_heads
+from .dense import loops
 from .draft_model import SEPARATE, Draft, check_draft_stages, draft_case, draft_of, is_known
 from .family import Case
 from .inkling import ARCHITECTURE as INKLING
@@ -154,12 +155,12 @@ def _beside(case: Case, draft: Draft, stage: StageLayers, pools: list[DevicePool
     if has_sliding_memory(draft.model, case.args):
         return _sliding(case, draft, pools)
     layers = 1 if linear_reader(draft.model) is not None else draft.layers
-    if layers > stage.count:
+    held = stage.count * loops(case)
+    if layers > held:
         raise refuse(
             "HC663",
             "draft-longer-than-model",
-            f"the draft has {layers} layers and the model {stage.count}: SGLang stops when it builds the draft's host "
-            "pool",
+            f"the draft has {layers} layers and the model {held}: SGLang stops when it builds the draft's host pool",
             "Use a draft with fewer layers than the model.",
             argument="speculative_draft_model_path",
         )

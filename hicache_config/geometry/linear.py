@@ -11,6 +11,7 @@ from .backends import keeps_extra_states
 from .dense import check_mxfp8
 from .dsa import check_sparse, sparse_pools
 from .family import Case, FamilyPage
+from .model import refuse
 from .packed import packed_layers
 from .parallel import StageLayers
 from .pieces import Drafting, Heads, State, heads_pool, latent_pool, replay_bytes, state_pool
@@ -49,6 +50,15 @@ def linear_layers(case: Case) -> LinearLayers:
     """Which layers have attention and which a state, and a rank's state."""
     reader = linear_reader(case.model)
     assert reader is not None  # the family matched
+    if case.model.architecture == "ZayaForCausalLM" and case.args.speculative_algorithm is not None:
+        raise refuse(
+            "HC690",
+            "states-refuse-drafts",
+            "speculative decoding needs a window of convolution in each part of a state, which ZAYA1 does not have: "
+            "SGLang stops when it builds the device pools, after the weights are loaded",
+            "Turn speculative decoding off.",
+            argument="speculative_algorithm",
+        )
     types = state_types(case.args.mamba_ssm_dtype, case.question.environment)
     return reader(case.model, case.parallel.attention_tensor, types)
 

@@ -6,12 +6,13 @@ Must not import anything above this floor.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .case import Case
 from .common import flag, hicache
-from .registry import Seen, rule
+from .registry import Rule, Seen, declare, rule
 
 ON: Mapping[str, Any] = {"enable_hierarchical_cache": True}
 SIZE: Mapping[str, Any] = {**ON, "hicache_size": 10, "page_size": 1}
@@ -99,3 +100,30 @@ def class_without_attention_groups(case: Case) -> Iterator[Seen]:
                 f"Take {flag(case, name)} out.",
                 asked=value,
             )
+
+
+_ZAYA = {
+    "architectures": ["ZayaForCausalLM"],
+    "model_type": "zaya",
+    "dtype": "bfloat16",
+    "num_hidden_layers": 80,
+    "hidden_size": 2048,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "head_dim": 128,
+}
+
+declare(
+    Rule(
+        "HC690",
+        "states-refuse-drafts",
+        "error",
+        why="States of speculative decoding need a window of convolution in each of their parts, and ZAYA1 keeps a "
+        "part without one. Source: SGLang 0.5.23, its own pools for ZayaForCausalLM with a draft.",
+        bad={**SIZE, "speculative_algorithm": "EAGLE"},
+        good=SIZE,
+        files={"config.json": json.dumps(_ZAYA, indent=1) + "\n"},
+        settings={"model": "config.json"},
+        late="mem_cache/memory_pool.py:_detect_conv_window_axis",
+    )
+)

@@ -272,6 +272,15 @@ def test_states_of_full_rank_alone(architecture: str) -> None:
     assert code(answer(mamba, tp_size=3)) == "HC416"
 
 
+def test_a_stack_that_is_run_through_several_times_keeps_each_run() -> None:
+    dense = {key: value for key, value in DENSE.items() if key != "model_type"}
+    looped = {**dense, "architectures": ["HrmTextForCausalLM"], "H_cycles": 2, "L_cycles": 3}
+    (once,) = rows(answer(dense))
+    assert once["kv"] is not None
+    assert rows(answer(looped)) == [{"kv": once["kv"] * 8}]
+    assert rows(answer({**looped, "num_layers_per_stack": 4})) == [once]
+
+
 # --- packed drafts ------------------------------------------------------------------------------------------------
 
 
@@ -292,6 +301,23 @@ def test_a_model_without_layers_of_its_own_drafts_with_itself() -> None:
     """EAGLE without a draft takes the model once more: a pool of all its layers beside it."""
     (own,) = rows(answer("moonshotai/Kimi-K2-Instruct", tp_size=8))
     assert rows(answer("moonshotai/Kimi-K2-Instruct", tp_size=8, **EAGLE)) == [{**own, "draft": own["kv"]}]
+
+
+@pytest.mark.parametrize(
+    ("changed", "times"),
+    [
+        ({"architectures": ["NanbeigeForCausalLM"], "num_loops": 2}, 2),
+        ({"architectures": ["HrmTextForCausalLM"], "H_cycles": 2, "L_cycles": 3}, 8),
+    ],
+)
+def test_a_model_that_drafts_with_itself_keeps_each_run_through_its_layers(changed: dict[str, Any], times: int) -> None:
+    dense = {key: value for key, value in DENSE.items() if key != "model_type"}
+    row = 8 * 128 * 2 * 2 * 32 * times
+    assert rows(answer({**dense, **changed}, **EAGLE)) == [{"kv": row, "draft": row}]
+
+
+def test_states_without_a_window_refuse_drafts() -> None:
+    assert code(answer(ZAYA, tp_size=2, **EAGLE)) == "HC690"
 
 
 # --- the table ----------------------------------------------------------------------------------------------------

@@ -120,6 +120,8 @@ TYPES = {
 }
 #: Names that are no model of their own: drafts, and whatever transformers runs.
 NOT_ALONE = ("MTP", "NextN", "Eagle", "Draft", "DSpark", "Transformers", "TorchNative", "Assistant")
+#: Classes whose configuration has no sizes by default.
+WITHOUT_SIZES = frozenset({"BailingMM2NativeForConditionalGeneration", "K2HorizonForCausalLM", "XllmForCausalLM"})
 #: Keys beyond sizing's that SGLang's configuration classes or its resolution ask for.
 ALSO = ("block_configs", "canvas_length", "intermediate_size", "qk_nope_head_dim", "vocab_size")
 
@@ -151,7 +153,7 @@ def main() -> None:
     made = {
         name: reduced(name, kind)
         for name, kind in types_of_classes().items()
-        if not any(part in name for part in NOT_ALONE)
+        if name not in WITHOUT_SIZES and not any(part in name for part in NOT_ALONE)
     }
     lines = [f"{json.dumps(name)}: {json.dumps(made[name], sort_keys=True)}" for name in sorted(made) if made[name]]
     TARGET.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
