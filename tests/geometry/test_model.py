@@ -109,6 +109,38 @@ def test_a_name_that_is_nearly_right() -> None:
     assert "Did you mean" not in problems[0].help
 
 
+@pytest.mark.parametrize("name", catalogue_names())
+def test_every_name_is_proposed_in_other_capitals_and_without_its_organisation(name: str) -> None:
+    short = name.split("/")[1]
+    for written in {name.lower(), name.upper(), short, short.lower(), short.upper()} - {name}:
+        _, problems = load_model(written)
+        assert name in problems[0].help, written
+
+
+PUBLIC = Path(__file__).parents[1] / "models"
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in catalogue_names() if (PUBLIC / f"{name.replace('/', '--')}.json").exists()]
+)
+def test_an_entry_of_the_catalogue_is_the_public_configuration(name: str) -> None:
+    """What the catalogue leaves out of a config.json changes no pool, capacity or context."""
+    config = json.loads((PUBLIC / f"{name.replace('/', '--')}.json").read_text(encoding="utf-8"))
+    model, _ = load_model(name)
+    assert model is not None
+    architecture = {"architectures": model.whole["architectures"]}  # two are renamed to what SGLang reads
+    for wanted in (
+        {"tp_size": 8, "max_total_tokens": 500_000, "max_mamba_cache_size": 300},
+        {"tp_size": 2, "pp_size": 2, "hicache_size": 0, "hicache_ratio": 2.0, "speculative_algorithm": "EAGLE"},
+        {"tp_size": 4, "disaggregation_mode": "decode", "hicache_size": 0, "max_total_tokens": 500_000},
+    ):
+        for gpu in ("sm90", "sm100"):
+            asked = Question("0.5.23", gpu)
+            assert pipeline_of(model, args(**wanted), asked) == pipeline_of(
+                Model(name, {**config, **architecture}), args(**wanted), asked
+            )
+
+
 def test_a_folder_a_file_and_what_lies_beside(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(DENSE), encoding="utf-8")
     for path in (tmp_path, tmp_path / "config.json"):
