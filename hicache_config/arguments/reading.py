@@ -262,9 +262,10 @@ def _refused(name: str, detail: Mapping[str, Any], release: str) -> Finding:
             f"{flag} {value} has a fraction; the command line takes whole GB (10**9 bytes) per rank",
             f"Write {int(value)} or {int(value) + 1}.", argument=name, asked=value,
         )  # fmt: skip
+    written = flag if value is None else f"{flag} {_quoted(value)}"
     return Finding(
         "HC101", "wrong-type", "error",
-        f"{flag} {_quoted(value)} is {_kind(value)}; {_expected(argument)} is expected{about}",
+        f"{written} is {_kind(value)}; {_expected(argument)} is expected{about}",
         _example(name, argument, value), argument=name, asked=_plain(value),
     )  # fmt: skip
 

@@ -125,3 +125,8 @@ def test_keys_whose_value_is_not_known_are_no_missing_ones() -> None:
     assert [(finding.code, finding.argument) for finding in reading.findings] == [("HC010", "hicache_raito")]
     assert "hicache_ratio" in reading.findings[0].help
     assert read_arguments([], "0.5.23", not_known=["max_total_num_tokens"], printed=True).findings == ()
+
+
+def test_null_where_a_value_is_needed_is_said_once() -> None:
+    (finding,) = read(Given("hicache_size", None)).findings
+    assert finding.message == "--hicache-size is null; a whole number is expected (GB (10**9 bytes), per rank)"
