@@ -5,12 +5,20 @@ Must not import anything above this floor.
 
 from typing import Any
 
+from ..core.capacity import Capacity, DeviceRatio, HostFraction, TotalSize
 from .fields import ArgumentBlock, Choice, Integer, Number, Switch, WholeNumber, argument
 
 
 def default_ratio(host_memory_mode: str) -> float:
     """The ratio that SGLang takes where none is given (not on a decode server, which settles it later)."""
     return 1.2 if host_memory_mode == "buffer_only" else 2.0
+
+
+def in_force(size: int, ratio: float, fraction: float | None) -> Capacity:
+    """What decides the sizes: a positive size (GB), else the ratio, lowered where a share of free memory counts too."""
+    if size > 0:
+        return TotalSize(size)
+    return DeviceRatio(ratio) if fraction is None else HostFraction(fraction, ratio)
 
 
 class HiCacheArgs(ArgumentBlock):

@@ -13,9 +13,9 @@ from typing import Any
 
 from pydantic import ConfigDict, ModelWrapValidatorHandler, PrivateAttr, ValidationInfo, model_validator
 
-from ..core.capacity import Capacity, DeviceRatio, HostFraction, TotalSize
+from ..core.capacity import Capacity
 from ..core.releases import NEWEST, Release
-from .hicache import HiCacheArgs, default_ratio
+from .hicache import HiCacheArgs, default_ratio, in_force
 from .names import sort_out
 from .neighbours import CacheArgs, DisaggregationArgs, ModelArgs, ParallelArgs, SpeculativeArgs
 
@@ -78,24 +78,15 @@ class ServerArgs(HiCacheArgs, CacheArgs, ParallelArgs, ModelArgs, SpeculativeArg
         A positive size wins over a ratio; the fraction counts only without both and since 0.5.21 (before, the ratio's
         default of 2.0 is in force). Source: 0.5.23, arg_groups/hicache_hook.py:handle_hicache_ratio_default.
         """
-        ignored: dict[str, str] = {}
-        default = default_ratio(self.hicache_host_memory_mode)
-        fraction_given = (
-            "hicache_host_memory_fraction" in self.written and self.hicache_host_memory_fraction is not None
-        )
-        if self.hicache_size > 0:
-            if self.hicache_ratio is not None and "hicache_ratio" in self.written:
-                ignored["hicache_ratio"] = f"--hicache-size {self.hicache_size} is set"
-            if fraction_given:
-                ignored["hicache_host_memory_fraction"] = f"--hicache-size {self.hicache_size} is set"
-            return CapacityChoice(TotalSize(self.hicache_size), ignored)
         has_fraction = Release.of(release).has_fraction
-        if self.hicache_ratio is not None and (not has_fraction or "hicache_ratio" in self.written):
-            if fraction_given:
-                ignored["hicache_host_memory_fraction"] = f"--hicache-ratio {self.hicache_ratio} is set"
-            return CapacityChoice(DeviceRatio(self.hicache_ratio), ignored)
-        if not has_fraction:
-            return CapacityChoice(DeviceRatio(self.hicache_ratio or default), ignored)
-        if self.hicache_host_memory_fraction is None:
-            return CapacityChoice(DeviceRatio(default), ignored)
-        return CapacityChoice(HostFraction(self.hicache_host_memory_fraction, default), ignored)
+        size, ratio, fraction = self.hicache_size, self.hicache_ratio, self.hicache_host_memory_fraction
+        is_ratio_given = ratio is not None and "hicache_ratio" in self.written
+        decides = is_ratio_given or (ratio is not None and not has_fraction)
+        winner = f"--hicache-size {size} is set" if size > 0 else f"--hicache-ratio {ratio} is set" if decides else ""
+        ignored = {}
+        if size > 0 and is_ratio_given:
+            ignored["hicache_ratio"] = winner
+        if winner and fraction is not None and "hicache_host_memory_fraction" in self.written:
+            ignored["hicache_host_memory_fraction"] = winner
+        wanted = ratio if decides and ratio is not None else default_ratio(self.hicache_host_memory_mode)
+        return CapacityChoice(in_force(size, wanted, fraction if has_fraction and not decides else None), ignored)

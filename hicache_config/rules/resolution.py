@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..arguments.hicache import HiCacheArgs
+from ..arguments.hicache import HiCacheArgs, in_force
 from ..arguments.releases import table
-from ..core.capacity import Capacity, DeviceRatio, HostFraction, TotalSize
+from ..core.capacity import Capacity
 from ..core.releases import Release
 
 if TYPE_CHECKING:
@@ -69,15 +69,9 @@ class Resolution:
 
         A decode server settles its ratio only when its pools are built: 2.0 with HiCache.
         """
-        size = self.value("hicache_size")
-        if size > 0:
-            return TotalSize(size)
         ratio = self.value("hicache_ratio")
-        wanted = 2.0 if ratio is None else ratio
-        fraction = self.value("hicache_host_memory_fraction")
-        if fraction is None or not self.release.has_fraction:
-            return DeviceRatio(wanted)
-        return HostFraction(fraction, wanted)
+        fraction = self.value("hicache_host_memory_fraction") if self.release.has_fraction else None
+        return in_force(self.value("hicache_size"), 2.0 if ratio is None else ratio, fraction)
 
     def final(self) -> dict[str, Any]:
         """What was given and every HiCache argument of the release, with their values in the end, sorted by name."""
