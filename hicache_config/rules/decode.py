@@ -79,12 +79,12 @@ def prefix_cache_switch_overwritten(case: Case) -> Iterator[Seen]:
     "HC236",
     "decode-prefix-cache-of-sliding-windows",
     "error",
-    since="0.5.19",
+    since="0.5.11",
     covers=(33,),
     why="A decode server's prefix cache for a model with sliding-window layers lives on the device alone, so HiCache "
-    "is refused; DeepSeek V4 needs its unified KV layout for it, and Gemma 4 and MiMo-V2 have none. SGLang finds "
-    "out when the pools are there. Source: SGLang 0.5.23, "
-    "mem_cache/kv_cache_builder.py:validate_decode_radix_cache.",
+    "is refused (up to 0.5.18 there is no such cache at all); models with recurrent states have none up to 0.5.20. "
+    "SGLang finds out when the pools are there. Source: SGLang 0.5.23, "
+    "mem_cache/kv_cache_builder.py:validate_decode_radix_cache, and the wheels from 0.5.11 on.",
     bad={**ON, **DECODE_PREFIX},
     good={**ON, **PREFILL},
     needs=("model",),
@@ -95,9 +95,16 @@ def decode_prefix_cache_of_sliding_windows(case: Case) -> Iterator[Seen]:
     """A decode server's prefix cache with sliding-window layers and HiCache."""
     traits = case.traits
     keep = "disaggregation_decode_enable_radix_cache"
-    if traits is None or mode(case) != "decode" or not case.raw(keep) or not (traits.sliding or traits.v4):
+    if traits is None or mode(case) != "decode" or not case.raw(keep) or not hicache(case):
         return
-    if hicache(case):
+    if traits.has_recurrent_states and not case.release.at_least("0.5.21"):
+        yield Seen(
+            keep,
+            f"{flag(case, keep)} is refused for models with recurrent states ({traits.architecture}) in SGLang "
+            f"{case.release.name}, after the weights are loaded",
+            f"Take {flag(case, 'enable_hierarchical_cache')} and {flag(case, keep)} out, or run 0.5.21 or later.",
+        )
+    if traits.sliding or traits.v4:
         yield Seen(
             "enable_hierarchical_cache",
             f"the prefix cache of a decode server keeps sliding-window layers ({traits.architecture}) on the device "

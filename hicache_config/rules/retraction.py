@@ -160,7 +160,7 @@ def received_kv_does_not_fit(case: Case) -> Iterator[Seen]:
     "HC227",
     "decode-offload-with-unified-memory",
     "error",
-    since="0.5.22",
+    since="0.5.21",
     covers=(65,),
     why="With unified memory, decode offload works with the file backend alone, and for neither latent attention nor "
     "recurrent states nor sliding windows. Source: SGLang 0.5.23, "

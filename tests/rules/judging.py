@@ -18,9 +18,9 @@ from hicache_config.sources.document import Engine
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "oracle"))
 import recordings  # lies beside the drivers, like the models
 from resolution_models import MODELS
-from resolution_wide import configurations
+from resolution_wide import configurations, wide_cases
 
-__all__ = ["MODELS", "TINY", "configurations", "examined", "findings", "recordings"]
+__all__ = ["MODELS", "TINY", "configurations", "examined", "findings", "recordings", "wide_cases"]
 
 #: Tiny models of further classes, made up: only what resolution and sizing read.
 MORE: dict[str, dict[str, Any]] = {

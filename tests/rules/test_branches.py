@@ -72,6 +72,8 @@ SAID: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
         {**RADIX, "speculative_algorithm": "NGRAM"}, {}, "HC237", "NGRAM",
     ),
     ({**RADIX, "enable_hisparse": True}, {}, "HC237", "HiSparse"),
+    ({**ON, **RADIX}, {**MODELS["linear"], "sglang": "0.5.20"}, "HC236", "recurrent states"),
+    ({**ON, **RADIX}, {"architecture": "GptOssForCausalLM", "sglang": "0.5.14"}, "HC236", "sliding-window"),
     (
         {**ON, "tp_size": 2, "dcp_size": 2, "enable_hisparse": True, "disable_radix_cache": True, **DECODE},
         {"architecture": "DeepseekV32ForCausalLM"}, "HC417", "sparse attention",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.rules.differential import differences, errors_of, explanation, judge, write_models
-from tests.rules.judging import recordings
+from tests.rules.judging import recordings, wide_cases
 
 RECORDED = recordings.FOLDER / "resolution.jsonl"
 WIDE = recordings.FOLDER / "wide-resolution.jsonl"
@@ -33,6 +33,15 @@ def test_wider_sets_of_several_releases_agree(folder: Path) -> None:
     assert header["what"] == "wide-resolution"
     assert {entry["case"]["sglang"] for entry in entries} == {"0.5.20", "0.5.21", "0.5.22", "0.5.23"}
     assert unexplained(entries, folder) == []
+
+
+def test_the_recorded_wider_sets_are_those_of_their_seeds() -> None:
+    _, entries = recordings.read(WIDE)
+    made: dict[str, Any] = {}
+    for release in sorted({entry["case"]["sglang"] for entry in entries}):
+        seed = f"v{release.rpartition('.')[2]}"
+        made |= {entry["id"]: entry["case"] for entry in wide_cases(600, seed, release)}
+    assert {entry["id"]: entry["case"] for entry in entries}.items() <= made.items()
 
 
 def unexplained(entries: list[dict[str, Any]], folder: Path) -> list[str]:
