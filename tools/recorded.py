@@ -36,8 +36,8 @@ def cases_of(path: str, text: str) -> dict[str, Any]:
         return {}
     if path.endswith(".jsonl"):
         header, *entries = map(json.loads, text.splitlines())
-        header.pop("cases")
-        return {"header": header, **{entry["id"]: entry for entry in entries}}
+        header.pop("cases", None)
+        return {"header": header, **{entry.get("id", f"line {n}"): entry for n, entry in enumerate(entries, 2)}}
     content = json.loads(text)
     if isinstance(content, list):
         return {entry["id"]: entry for entry in content}

@@ -9,6 +9,7 @@ import contextlib
 import importlib
 import json
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -52,13 +53,19 @@ def run_case(start: Start, case: dict[str, Any], models: Path) -> dict[str, Any]
 
 
 def _lay_model(models: Path, name: str, patch: dict[str, Any] | None, folder: Path) -> None:
-    """A model's config.json in its folder: a file of `models`, or `classes/NAME`, one of those in its classes.json."""
+    """A model's config.json in its folder: a file of `models`, or `classes/NAME`, one of those in its classes.json.
+
+    What a checkpoint has beside it comes along: NAME.hf_quant_config.json.
+    """
     kind, _, inner = name.partition("/")
     if kind == "classes":
         config = json.loads((models / "made" / "classes.json").read_text("utf-8"))[inner]
     else:
         config = json.loads((models / f"{name}.json").read_text("utf-8"))
     (folder / "config.json").write_text(json.dumps({**config, **(patch or {})}), "utf-8")
+    beside = models / f"{name}.hf_quant_config.json"
+    if beside.is_file():
+        shutil.copy(beside, folder / "hf_quant_config.json")
 
 
 def _forget_device(stages: list[dict[str, Any]]) -> None:

@@ -40,6 +40,13 @@ GPU = {
         "device_capability": (10, 0),
         "device_sm": 100,
     },
+    "sm120": {
+        "is_cuda": True,
+        "is_sm120": True,
+        "is_blackwell": True,
+        "device_capability": (12, 0),
+        "device_sm": 120,
+    },
 }
 _capability: list[int] = [9, 0]
 torch.cuda.get_device_capability = lambda *args, **kwargs: tuple(_capability)
