@@ -22,8 +22,8 @@ QUESTIONS: list[Case] = [
     {"args": {"tp_size": 1, "hicache_size": 3}, "gpu": "sm100"},
     {"args": {"tp_size": 2, "page_size": 64, "hicache_size": 7, "speculative_algorithm": "EAGLE"}},
 ]
-#: ZAYA1 keeps states in pages of one slot.
-OWN = {"ZayaForCausalLM": {"page_size": 1, "disable_overlap_schedule": True}}
+#: ZAYA1 has two KV heads, which ranks must divide, and keeps states in pages of one slot.
+OWN = {"ZayaForCausalLM": {"tp_size": 2, "page_size": 1, "disable_overlap_schedule": True}}
 
 
 def cases() -> list[Case]:
