@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
 
 from ..arguments.given import Given
 from ..arguments.releases import Argument, match_flag, table
@@ -105,8 +107,7 @@ def _is_switch(key: str, release: str) -> bool:
 
 def is_switch(key: str, release: str) -> bool:
     """Whether the merger hands a true value of a key on as a flag alone, and leaves a false one out."""
-    name = key.replace("-", "_")
-    return any(name in _names(each, release) for each in _options(release) if _is_plain_switch(each))
+    return key.replace("-", "_") in _keys(release).switches
 
 
 def is_refused(key: str, release: str) -> bool:
@@ -114,13 +115,24 @@ def is_refused(key: str, release: str) -> bool:
 
     Until 0.5.22 it compares the name that an option stores to, since 0.5.23 every long spelling.
     """
-    name = key.replace("-", "_")
-    carried = {each for option in _options(release) if _is_carried(option, release) for each in _names(option, release)}
-    return name not in carried and any(name in _names(each, release) for each in _options(release))
+    return key.replace("-", "_") in _keys(release).refused
 
 
-def _options(release: str) -> Iterable[Argument]:
-    return (each for each in table(release).values() if each.flags and each.name not in ("config", "help"))
+@dataclass(frozen=True)
+class _Keys:
+    """What the merger of a release knows of keys, with underscores."""
+
+    switches: frozenset[str]
+    refused: frozenset[str]
+
+
+@cache
+def _keys(release: str) -> _Keys:
+    options = [each for each in table(release).values() if each.flags and each.name not in ("config", "help")]
+    carried = {name for each in options if _is_carried(each, release) for name in _names(each, release)}
+    switches = {name for each in options if _is_plain_switch(each) for name in _names(each, release)}
+    every = {name for each in options for name in _names(each, release)}
+    return _Keys(frozenset(switches), frozenset(every - carried))
 
 
 def _names(option: Argument, release: str) -> set[str]:

@@ -16,7 +16,7 @@ from .container import Surroundings, engines_of_script, engines_of_words, known_
 from .document import Engine, Noted
 from .launch import are_arguments, find_launch, mentions_launch
 from .notes import not_known, note
-from .python_values import Evaluator, Plain, Row, Scope, Table, Value, added, name_of, parsed, plain_of, same, words_of
+from .python_values import Evaluator, Plain, Row, Scope, Table, Value, name_of, parsed, plain_of, same, words_of
 from .text import Lines, Traced, Unknown
 
 MOST_ENGINES = 200
@@ -42,7 +42,7 @@ class PythonReader:
         self.environment: dict[str, Traced] = {}
         self.engines: list[Engine] = []
         self._covered: set[int] = set()
-        self._left: list[tuple[Value, dict[str, Traced]]] = []
+        self._left: dict[int, tuple[Value, dict[str, Traced]]] = {}
         self._statements = 0
 
     def read(self) -> list[Engine]:
@@ -50,8 +50,7 @@ class PythonReader:
         tree = parsed(self.text)
         if isinstance(tree, ast.Module):
             self._body(tree.body, {})
-        # What a list came to in the end stands for what it was before.
-        for value, environment in reversed(self._left):
+        for value, environment in self._left.values():
             self._command(value, environment, whole=True)
         # A list that only names the program says nothing of what it is started with.
         found = [each for each in self.engines if each.given or each.not_known]
@@ -62,7 +61,7 @@ class PythonReader:
     def _body(self, body: Sequence[ast.stmt], scope: Scope) -> None:
         for statement in body:
             self._statements += 1
-            if self._statements > MOST_STATEMENTS or len(self.engines) >= MOST_ENGINES:
+            if self._statements > MOST_STATEMENTS or len(self.engines) >= MOST_ENGINES or self.evaluator.is_spent:
                 return
             self._statement(statement, scope)
 
@@ -101,7 +100,8 @@ class PythonReader:
             case ast.AnnAssign(target=target, value=ast.expr() as value):
                 self._assign(target, self.evaluator.value(value, scope), scope)
             case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=value) if name in scope:
-                scope[name] = added(scope[name], self.evaluator.value(value, scope), self.evaluator.hole(value))
+                more = self.evaluator.value(value, scope)
+                scope[name] = self.evaluator.add(scope[name], more, self.evaluator.hole(value))
                 self._remember(scope[name])
             case ast.Expr(value=ast.Call() as call):
                 self._changing(call, scope)
@@ -137,9 +137,9 @@ class PythonReader:
         name, held = call.func.value.id, scope.get(call.func.value.id)
         given = self.evaluator.value(call.args[0], scope) if call.args else self.evaluator.keywords(call, scope)
         if call.func.attr == "append" and isinstance(held, Row):
-            scope[name] = added(held, Row((given,)), self.evaluator.hole(call))
+            scope[name] = self.evaluator.add(held, Row((given,)), self.evaluator.hole(call))
         elif call.func.attr == "extend" and isinstance(held, Row):
-            scope[name] = added(held, given, self.evaluator.hole(call))
+            scope[name] = self.evaluator.add(held, given, self.evaluator.hole(call))
         elif call.func.attr == "update" and isinstance(held, Table):
             rest = Table((), (self.evaluator.hole(call),))
             scope[name] = (given if isinstance(given, Table) else rest).over(held)
@@ -219,9 +219,13 @@ class PythonReader:
         return found
 
     def _remember(self, value: Value) -> None:
-        """A command that is put somewhere: it counts where nothing later is seen to run it."""
-        self._left.append((value, dict(self.environment)))
-        self._left = self._left[-2_000:]
+        """A command that is put somewhere: it counts where nothing later is seen to run it.
+
+        What a list came to in the end stands for what it was before: they begin with the same word.
+        """
+        span = _span(value) if isinstance(value, Traced | Row | Table) else None
+        if span is not None:
+            self._left[span[0]] = (value, dict(self.environment))
 
     def _command(self, value: Value, environment: dict[str, Traced], *, whole: bool = False) -> None:
         """A value that may be a command: a list of words, a text, or a dictionary of flags."""

@@ -18,7 +18,7 @@ from .text import Builder, Lines, Traced, Unknown
 
 DEEPEST = 40
 #: Expressions of one file that are looked at, and words of one list.
-MOST_STEPS = 200_000
+MOST_STEPS = 60_000
 MOST_ITEMS = 4_096
 
 _COMPUTED = "is computed by the program"
@@ -100,6 +100,20 @@ class Evaluator:
         for row in self._rows:
             self._starts.append(self._starts[-1] + len(row) + 1)
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether enough of the program was looked at."""
+        return self.steps[0] < 0
+
+    def spend(self, size: int) -> bool:
+        """Whether a text or a list of this size may still be made."""
+        self.steps[0] -= 1 + size // 8
+        return not self.is_spent
+
+    def add(self, one: Value, other: Value, hole: Traced) -> Value:
+        """What `+` makes of two values; `hole` stands for what is not known."""
+        return added(one, other, hole) if self.spend(size_of(one) + size_of(other)) else hole
+
     # --- places ---------------------------------------------------------------------------------------------------
 
     def span(self, node: ast.AST) -> tuple[int, int]:
@@ -130,8 +144,7 @@ class Evaluator:
 
     def value(self, node: ast.AST, scope: Scope, depth: int = 0) -> Value:
         """What an expression stands for; holes where that can't be known."""
-        self.steps[0] -= 1
-        if depth > DEEPEST or self.steps[0] < 0:
+        if depth > DEEPEST or not self.spend(0):
             return self.hole(node, "is too deep to follow")
         match node:
             case ast.Constant(value=str()) | ast.JoinedStr():
@@ -180,7 +193,9 @@ class Evaluator:
             return Traced.hole(Unknown(f"{{{expression[:100]}}}", _COMPUTED, begin, end, "HC009"))
         inner = Evaluator(expression, self.lines, (begin, end), self.steps)
         found = text_of(inner.value(tree.body, scope))
-        return inner.hole(tree.body) if found is None else found.moved_to(begin, end)
+        if found is None or not self.spend(len(found.text)):
+            return inner.hole(tree.body)
+        return found.moved_to(begin, end)
 
     def _row(self, node: ast.List | ast.Tuple, scope: Scope, depth: int) -> Row:
         items: list[Value] = []
@@ -213,7 +228,7 @@ class Evaluator:
         values = [self.value(part, scope, depth + 1) for part in (left, *reversed(parts))]
         out = values[0]
         for value, part in zip(values[1:], reversed(parts), strict=True):
-            out = added(out, value, self.hole(part))
+            out = self.add(out, value, self.hole(part))
         return out
 
     def _either(self, values: Sequence[ast.expr], scope: Scope, depth: int) -> Value:
@@ -236,7 +251,7 @@ class Evaluator:
             return given[0]
         if name in ("shlex.split", "split") and isinstance(first, Traced):
             return Row(tuple(split_words(first)))
-        if name in ("shlex.join",) and isinstance(first, Row):
+        if name == "shlex.join" and isinstance(first, Row) and self.spend(size_of(first)):
             return joined(first, " ", begin, end)
         if name == "dict" and not node.args:
             return self.keywords(node, scope, depth + 1)
@@ -265,8 +280,9 @@ class Evaluator:
     def _method(self, node: ast.Call, func: ast.Attribute, given: list[Value], scope: Scope, depth: int) -> Value:
         own = self.value(func.value, scope, depth + 1)
         begin, end = self.span(node)
-        if func.attr == "join" and isinstance(own, Traced) and own.is_known and given and isinstance(given[0], Row):
-            return joined(given[0], own.text, begin, end)
+        row = given[0] if given and isinstance(given[0], Row) else None
+        if func.attr == "join" and isinstance(own, Traced) and own.is_known and row and self.spend(size_of(row)):
+            return joined(row, own.text, begin, end)
         if func.attr == "split" and isinstance(own, Traced) and not node.args:
             return Row(tuple(split_words(own)))
         if func.attr in ("strip", "copy", "lstrip", "rstrip") and not node.args:
@@ -287,6 +303,13 @@ def _name(node: ast.AST) -> str:
 
 
 name_of = _name
+
+
+def size_of(value: Value) -> int:
+    """About how much there is to copy of a value."""
+    if isinstance(value, Row):
+        return len(value.items) + sum(len(each.text) for each in value.items if isinstance(each, Traced))
+    return len(value.text) if isinstance(value, Traced) else len(value.entries) if isinstance(value, Table) else 1
 
 
 def added(one: Value, other: Value, hole: Traced) -> Value:
