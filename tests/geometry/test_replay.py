@@ -45,6 +45,28 @@ def test_each_kind_of_family_is_compared(tallies: dict[str, Any]) -> None:
         assert tallies[f"model: {family}"].cases >= 2, family
 
 
+@pytest.mark.parametrize("minor", range(10, 23))
+def test_each_older_release_is_compared(tallies: dict[str, Any], minor: int) -> None:
+    """Every family that a release has, in more than half of its cases."""
+    first = {"swa": 12, "swa_two_shapes": 12, "mha_asymmetric": 14, "mamba_swa": 16, "mxfp8": 21}
+    for family in ("mha", "mla", "dsa", "linear", "hazard", *(name for name, since in first.items() if minor >= since)):
+        tally = tallies[f"0.5.{minor} pools: {family}"]
+        assert tally.cases - sum(tally.skipped.values()) >= 25, family
+
+
+def test_a_host_pool_that_an_older_release_refuses_is_foreseen(replay: ModuleType) -> None:
+    """Up to 0.5.14 a host pool no larger than its device pool is an assertion: it is told from all others."""
+    geometry = {"heads": 1, "head_dim": 64, "v_head_dim": 64}
+    stage = {"kv": {"layers": 1, "slots": 4096}}
+    case = {"family": "mha", "page_size": 16, "dtype": "bfloat16", "kv": geometry, "stages": [stage]}
+    refused = {
+        "error": {"message": "The host memory should be larger than the device memory with the current protocol"}
+    }
+    small, large = ({**case, "capacity": {"ratio": ratio}} for ratio in (0.5, 2.0))
+    assert replay.generated_case(small, refused, "0.5.14") == ""
+    assert "refuses a host pool" in replay.generated_case(large, refused, "0.5.14")
+
+
 def test_a_wrong_byte_is_a_difference(replay: ModuleType) -> None:
     """The comparison itself sees a slot too many."""
     model, _ = replay.load_model("deepseek-ai/DeepSeek-V3.2")

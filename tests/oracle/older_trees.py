@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import logging
 import sys
 import textwrap
 from types import SimpleNamespace
@@ -61,13 +62,14 @@ def _followed(sidecars: list[Any], entries: list[Any]) -> list[Any]:
 
 
 def _params(params: Any, kvcache: Any) -> Any:
-    """The parameters of a tree with what releases before ask for."""
-    states = params.req_to_token_pool.mamba_pool
+    """The parameters of a tree with what earlier releases ask for; of a whole model they are all there."""
+    if not isinstance(params.req_to_token_pool, SimpleNamespace):
+        return params
+    states, nothing = params.req_to_token_pool.mamba_pool, params.req_to_token_pool.mamba_allocator
     taken = set(getattr(kvcache, "full_attention_layer_id_mapping", ())) | set(getattr(kvcache, "layers_mapping", ()))
     free = (layer for layer in range(10_000) if layer not in taken)
     layers = {} if states is None else {next(free): place for place in range(states.num_mamba_layers)}
     pools = importlib.import_module("sglang.srt.mem_cache.memory_pool")
-    nothing = params.req_to_token_pool.mamba_allocator
     requests = object.__new__(pools.HybridReqToTokenPool)
     vars(requests).update(mamba_pool=states, mamba_map=layers, mamba_allocator=nothing)
     allocator = SimpleNamespace(get_kvcache=lambda: kvcache, swa_attn_allocator=nothing)
@@ -194,7 +196,7 @@ def _cut_out(path: str, name: str) -> Any:
     source = (ROOT / path).read_text("utf-8")
     lines = source.splitlines()
     node = next(node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef) and node.name == name)
-    space: dict[str, Any] = {}
+    space: dict[str, Any] = {"logger": logging.getLogger(path)}
     exec(textwrap.dedent("\n".join(lines[node.lineno - 1 : node.end_lineno])), space)
     return space[name]
 

@@ -29,10 +29,13 @@ generate = load(HERE, "generate")
 model_cases = load(HERE, "model_cases")
 collective_cases = load(HERE, "collective_cases")
 special_cases = load(HERE, "special_cases")
+class_cases = load(HERE, "class_cases")
+older_cases = load(HERE, "older_cases")
 resolution_cases = load(HERE, "resolution_cases")
 
 LISTS = {**{f"pools-{name}": (lambda name=name: generate.cases(name)) for name in generate.FAMILIES}}
-LISTS |= {"models": model_cases.cases, "special": special_cases.cases, "collective": collective_cases.cases}
+LISTS |= {"models": model_cases.cases, "special": special_cases.cases, "classes": class_cases.cases}
+LISTS |= {"collective": collective_cases.cases}
 LISTS |= {"resolution": resolution_cases.cases}
 
 
@@ -50,6 +53,35 @@ def test_what_is_recorded_is_what_the_lists_of_cases_ask(name: str) -> None:
 def test_recordings_are_of_the_pins_in_the_tree(name: str) -> None:
     header, _ = recordings.read(recordings.FOLDER / f"{name}.jsonl")
     assert oracle.header(oracle.DEFAULT_RELEASE).items() <= header.items()
+
+
+@pytest.mark.parametrize("release", older_cases.RELEASES)
+def test_older_releases_are_recorded_as_their_lists_ask_and_with_the_pins_in_the_tree(release: str) -> None:
+    header, entries = recordings.read(recordings.FOLDER / f"older-{release}.jsonl.gz")
+    assert oracle.header(release).items() <= header.items()
+    assert header["complete"]
+    listed = {entry["id"]: entry["case"] for entry in older_cases.every_case(release)}
+    assert {entry["id"]: entry["case"] for entry in entries} == listed
+
+
+def test_every_release_before_the_newest_has_cases() -> None:
+    """From the oldest that is supported on; a new release that is made the newest shows here."""
+    assert (
+        tuple(f"0.5.{minor}" for minor in range(10, int(oracle.DEFAULT_RELEASE.rpartition(".")[2])))
+        == older_cases.RELEASES
+    )
+    for release in older_cases.RELEASES:
+        held = [family for family, first in older_cases.FAMILIES.items() if older_cases.has(release, first)]
+        assert all(len(older_cases.cases(release, family)) > 30 for family in held)
+
+
+def test_a_packed_recording_is_read_as_a_plain_one(tmp_path: Path) -> None:
+    entry = {"id": "a", "case": {}, "result": {}}
+    for name in ("plain.jsonl", "packed.jsonl.gz", "again.jsonl.gz"):
+        recordings.write(tmp_path / name, {"what": "pools"}, [entry])
+    read = [recordings.read(tmp_path / name) for name in ("plain.jsonl", "packed.jsonl.gz")]
+    assert read[0] == read[1] == ({"kind": "hicache-oracle", "version": 1, "what": "pools", "cases": 1}, [entry])
+    assert (tmp_path / "packed.jsonl.gz").read_bytes() == (tmp_path / "again.jsonl.gz").read_bytes()
 
 
 def test_there_are_enough_cases_of_pools() -> None:
@@ -98,8 +130,19 @@ def test_another_pin_is_another_environment(tmp_path: Path, monkeypatch: pytest.
     assert oracle.pins_hash("1.0") != before
 
 
+def test_an_older_release_lies_over_the_packages_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "requirements-2.0.txt").write_text("sglang==2.0\ntorch==2.13.0\n")
+    (tmp_path / "requirements-1.0.txt").write_text("# over 2.0\n-r requirements-2.0.txt\nsglang==1.0\n")
+    monkeypatch.setattr(oracle, "DRIVERS", tmp_path)
+    assert (oracle.lies_over("1.0"), oracle.lies_over("2.0")) == ("2.0", None)
+    assert oracle.pins("1.0", False) == ["sglang==1.0", "torch==2.13.0"]
+    before = oracle.pins_hash("1.0")
+    (tmp_path / "requirements-2.0.txt").write_text("sglang==2.0\ntorch==2.13.1\n")
+    assert oracle.pins_hash("1.0") != before
+
+
 def test_a_release_without_pins_is_named_with_those_that_have() -> None:
-    with pytest.raises(oracle.OracleError, match=r"no pins for SGLang 9\.9: there are pins for 0\.5\.20, .*0\.5\.23$"):
+    with pytest.raises(oracle.OracleError, match=r"no pins for SGLang 9\.9: there are pins for 0\.5\.10, .*0\.5\.23$"):
         oracle.build("9.9")
 
 
@@ -134,4 +177,5 @@ def test_an_environment_is_made_once_and_its_scripts_find_it(tmp_path: Path, mon
     assert (folder / "bin" / "sglang").read_text() == f"#!{folder}/bin/python\n"
     assert (oracle.site_packages(folder) / "triton" / "__init__.py").is_file()
     assert not (oracle.site_packages(folder) / "vllm").exists()
+    assert not (oracle.site_packages(folder) / "sgl_kernel").exists()
     assert oracle.build(server=True) != folder
