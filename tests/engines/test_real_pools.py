@@ -80,7 +80,7 @@ def run(python: Path, folder: Path, cases: list[dict[str, Any]]) -> Answers:
     driver = Path(__file__).parent / "live" / "pools_driver.py"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "SGLANG_PLUGINS": "none"}
     done = subprocess.run(
-        ["nice", str(python), "-W", "ignore", str(driver), str(folder / "cases.json")], capture_output=True, text=True,
+        [str(python), "-W", "ignore", str(driver), str(folder / "cases.json")], capture_output=True, text=True,
         env=environment, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]

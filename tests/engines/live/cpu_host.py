@@ -1,4 +1,6 @@
 """A test plugin for SGLang on a machine without a GPU: host pools without pinning, their real sizes, faults on order.
+SGLang leaves 1 GiB of the machine free instead of 10; servers with a draft leave out what a CPU has no kernel for (a
+warm-up, waiting for the GPU, the draft's attention).
 
 Loaded beside ours, or alone, through an entry point that the tests write; it changes no size. Runs in the oracle's
 environment. Variables: TEST_CUDA_CAPABILITY (what DSA asks of the GPU), TEST_FAILING_RANK (a stage whose pools can't
@@ -25,13 +27,22 @@ def activate() -> None:
         hooks.register_build_hooks = lambda: None
     if "sglang.srt.managers.scheduler" not in sys.modules:
         return
-    from sglang.srt.mem_cache.pool_host import common
+    import torch
+    from sglang.srt.mem_cache import memory_pool
+    from sglang.srt.mem_cache.pool_host import base, common
     from sglang.srt.plugins.hook_registry import HookRegistry, HookType
+    from sglang.srt.speculative import draft_utils
 
     def allocate(dims, *, dtype, device, allocator, **about_pinning):
         return allocator.allocate(dims, dtype=dtype, device=device)
 
     common.ALLOC_MEMORY_FUNCS["cpu"] = allocate
+    base.HICACHE_HOST_MEMORY_RESERVE_BYTES = 1 << 30
+    torch.cuda.synchronize = lambda *args, **kwargs: None
+    for kind in list(vars(memory_pool).values()):
+        if isinstance(kind, type) and "_init_kv_copy_and_warmup" in vars(kind):
+            kind._init_kv_copy_and_warmup = lambda self, *args, **kwargs: None
+    draft_utils.DraftBackendFactory._create_backend = lambda self, *args, **kwargs: None
     HookRegistry.register(BUILD, tell_pools, HookType.AFTER)
     if os.environ.get("TEST_FAILING_RANK"):
         fail_on(int(os.environ["TEST_FAILING_RANK"]))

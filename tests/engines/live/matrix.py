@@ -19,14 +19,19 @@ from typing import Any
 
 from . import models, servers
 
+ENGINES = Path(__file__).with_name("engines.py")
 RECORDS = Path(__file__).parents[1] / "recorded" / "servers.json"
 SIZE_GB = 1
-TWO_STAGES = {"SGLANG_CPU_OMP_THREADS_BIND": "0|1"}
+TWO_RANKS = {"SGLANG_CPU_OMP_THREADS_BIND": "0|1"}
 
 
 @dataclass(frozen=True)
 class Case:
-    """One server: a model, where its layers lie, and the plugin's mode (`absent`: without the plugin)."""
+    """One server: a model, where its layers lie, and the plugin's mode (`absent`: without the plugin).
+
+    `size` None: by a ratio. `copies`: ranks of a stage, or engines, whose pools must be the same. `engines` (`after` or
+    `beside`): two engines in one process instead of a server. `pretends`: the version that SGLang says it is.
+    """
 
     id: str
     model: models.Config
@@ -35,16 +40,27 @@ class Case:
     arguments: tuple[str, ...] = ()
     variables: dict[str, str] = field(default_factory=dict)
     release: str = "0.5.23"
+    size: int | None = SIZE_GB
+    draft: models.Config | None = None
+    copies: int = 1
+    engines: str = ""
+    pretends: str = ""
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks build host pools."""
+        return max(len(self.stages), 1) * self.copies
 
     @property
     def full_arguments(self) -> tuple[str, ...]:
         pipeline = ("--pp-size", str(len(self.stages))) if self.stages else ()
-        size = ("--enable-hierarchical-cache", "--hicache-size", str(SIZE_GB))
-        return (*size, *pipeline, *models.NEEDS.get(str(self.model["model_type"]), ()), *self.arguments)
+        size = () if self.size is None else ("--hicache-size", str(self.size))
+        needs = models.NEEDS.get(str(self.model["model_type"]), ())
+        return ("--enable-hierarchical-cache", *size, *pipeline, *needs, *self.arguments)
 
     @property
     def environment(self) -> dict[str, str]:
-        partition = {"SGLANG_PP_LAYER_PARTITION": ",".join(map(str, self.stages)), **TWO_STAGES} if self.stages else {}
+        partition = {"SGLANG_PP_LAYER_PARTITION": ",".join(map(str, self.stages)), **TWO_RANKS} if self.stages else {}
         mode = {} if self.mode == "absent" else {"HICACHE_CONFIG": self.mode}
         return {**partition, **mode, **self.variables}
 
@@ -58,15 +74,69 @@ MODELS: dict[str, tuple[models.Config, tuple[int, ...], tuple[str, ...], dict[st
     "qwen3-next": (models.QWEN3_NEXT, (), (), {}),
 }
 
+_TP2 = ("--tp-size", "2")
+_DRAFTING = ("--speculative-num-steps", "2", "--speculative-eagle-topk", "1", "--speculative-num-draft-tokens", "3")
+_PAGE_16 = ("--page-size", "16")
+
+_GPU = {"TEST_CUDA_CAPABILITY": "9.0"}
+
+#: What a size has to be a total beside: ranks of a stage, replicas, storage, drafts, engines that share a process; and
+#: models whose pools follow each other in ways of their own.
+FEATURES: dict[str, Case] = {
+    case.id.removesuffix("-enforce"): case
+    for case in (
+        Case("llama-tp2-enforce", models.LLAMA, "enforce", (), _TP2, TWO_RANKS, copies=2),
+        Case(
+            "deepseek-v3-dp2-enforce", models.DEEPSEEK_V3, "enforce", (),
+            (*_TP2, "--dp-size", "2", "--enable-dp-attention", *_PAGE_16), TWO_RANKS, copies=2,
+        ),
+        Case("llama-file-enforce", models.LLAMA, "enforce", (), (*_PAGE_16, "--hicache-storage-backend", "file")),
+        Case(
+            "llama-eagle-enforce", models.LLAMA, "enforce", (), ("--speculative-algorithm", "EAGLE", *_DRAFTING),
+            draft=models.LLAMA_EAGLE,
+        ),
+        Case(
+            "llama-standalone-enforce", models.LLAMA, "enforce", (),
+            ("--speculative-algorithm", "STANDALONE", *_DRAFTING), draft=models.LLAMA_SMALL,
+        ),
+        Case(
+            "deepseek-v3-eagle-enforce", models.DEEPSEEK_V3, "enforce", (),
+            ("--speculative-algorithm", "EAGLE", *_DRAFTING, *_PAGE_16),
+        ),
+        Case("minimax-m3-enforce", models.MINIMAX_M3, "enforce", (), ("--page-size", "128"), _GPU),
+        Case(
+            "deepseek-v4-enforce", models.DEEPSEEK_V4, "enforce", (),
+            ("--page-size", "256", "--max-total-tokens", "16384", "--swa-full-tokens-ratio", "0.5"), _GPU,
+        ),
+        Case("llama-restarted-enforce", models.LLAMA, "enforce", copies=2, engines="after"),
+        Case("llama-beside-enforce", models.LLAMA, "enforce", copies=2, engines="beside"),
+    )
+}  # fmt: skip
+
+#: Servers without a size, whose own sizes the plugin leaves alone in every mode.
+UNSIZED: dict[str, tuple[str, ...]] = {
+    "llama-ratio": ("--hicache-ratio", "3"),
+    "llama-fraction": ("--hicache-host-memory-fraction", "0.01"),
+}
+
 CASES = [
     Case(f"{name}-{mode}", model, mode, stages, arguments, variables)
     for name, (model, stages, arguments, variables) in MODELS.items()
     for mode in ("enforce", "check", "off")
 ]
+CASES += FEATURES.values()
+CASES += [
+    Case(f"{name}-{mode}", models.LLAMA, mode, (), arguments, size=None)
+    for name, arguments in UNSIZED.items()
+    for mode in ("enforce", "off")
+]
 CASES += [
     Case("llama-pp2-absent", models.LLAMA, "absent", (3, 1)),
     Case("llama-pp2-failing", models.LLAMA, "enforce", (3, 1), variables={"TEST_FAILING_RANK": "1"}),
+    Case("llama-pp2-failing-check", models.LLAMA, "check", (3, 1), variables={"TEST_FAILING_RANK": "1"}),
     Case("llama-unhooked", models.LLAMA, "enforce", variables={"TEST_UNHOOKED": "1"}),
+    Case("llama-newer", models.LLAMA, "enforce", pretends="0.5.99"),
+    Case("llama-too-large", models.LLAMA, "enforce", size=100_000),
     Case("kimi-linear-pp2-enforce", models.KIMI_LINEAR, "enforce", (3, 5)),
     Case("kimi-linear-pp2-check", models.KIMI_LINEAR, "check", (3, 5)),
     *[
@@ -91,10 +161,17 @@ _NOISE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|pid=\d+|[\d.]+ ?(?:s|GB|ms)
 
 def run(case: Case, python: Path, folder: Path) -> dict[str, Any]:
     """Start the server and keep what counts."""
-    model = servers.write_model(folder / "model", case.model)
+    arguments = ["--model-path", servers.write_model(folder / "model", case.model), *case.full_arguments]
+    if case.draft is not None:
+        arguments += ["--speculative-draft-model-path", servers.write_model(folder / "draft", case.draft)]
+    command = (str(ENGINES), case.engines) if case.engines else servers.LAUNCH
     ours = case.mode != "absent"
-    arguments = ("--model-path", model, *case.full_arguments)
-    return kept_of(case, servers.start(python, folder, arguments, case.environment, ours=ours))
+    result = servers.start(
+        python, folder, arguments, case.environment, command=command, ours=ours, pretends=case.pretends
+    )
+    if not result.ready:
+        print(*result.log.splitlines()[-40:], sep="\n")  # for whoever has to find out why
+    return kept_of(case, result)
 
 
 def kept_of(case: Case, result: servers.Run) -> dict[str, Any]:
@@ -104,6 +181,7 @@ def kept_of(case: Case, result: servers.Run) -> dict[str, Any]:
         "sglang": case.release,
         "ready": result.ready,
         "code": result.code,
+        "ranks": len(result.told()),
         "stages": result.pools(),
         "said": sorted(line for line in result.words("") if _OURS.match(line)),
         "syncs": len(result.lines("Sync fixed-size HiCache")),

@@ -40,7 +40,7 @@ from sglang.srt.mem_cache.memory_pool import (
     MHATokenToKVPool,
     MLATokenToKVPool,
 )
-from sglang.srt.mem_cache.pool_host import common
+from sglang.srt.mem_cache.pool_host import base, common
 from sglang.srt.mem_cache.swa_memory_pool import SWAKVPool
 from sglang.srt.mem_cache.unified_cache.component_type import ComponentType
 from sglang.srt.runtime_context import SpawnRanks, get_context, publish
@@ -60,6 +60,7 @@ def without_pinning(dims, *, dtype, device, allocator, **about_pinning):
 
 
 common.ALLOC_MEMORY_FUNCS["cpu"] = without_pinning
+base.HICACHE_HOST_MEMORY_RESERVE_BYTES = 1 << 30  # of a machine that has less to spare than a server
 
 
 class Controller:

@@ -19,6 +19,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).resolve().parent
@@ -27,6 +28,7 @@ BASE = (
     "--load-format", "dummy", "--device", "cpu", "--skip-tokenizer-init", "--max-total-tokens", "4096",
     "--disable-cuda-graph", "--skip-server-warmup",
 )  # fmt: skip
+LAUNCH = ("-m", "sglang.launch_server")
 _HEAD = re.compile(r"^\[[^\]]*\] ")
 
 
@@ -58,10 +60,15 @@ class Run:
         found = [_HEAD.sub("", line) for line in self.lines(*words) if "server_args=" not in line]
         return list(dict.fromkeys(found))
 
-    def pools(self) -> list[dict[str, list[int]]]:
-        """The real host pools of each stage, in order: name to [pages, bytes]. Told by the test plugin."""
+    def told(self) -> list[dict[str, Any]]:
+        """What each rank told of itself through the test plugin, in the order of the stages."""
         told = [json.loads(line.split("TEST-POOLS ", 1)[1]) for line in self.lines("TEST-POOLS ")]
-        return [entry["pools"] for entry in sorted(told, key=lambda entry: entry["stage"])]
+        return sorted(told, key=lambda entry: (entry["stage"], json.dumps(entry["pools"])))
+
+    def pools(self) -> list[dict[str, list[int]]]:
+        """The real host pools of each stage, in order: name to [pages, bytes]. Ranks of a stage that differ stand each."""
+        stages = [(entry["stage"], entry["pools"]) for entry in self.told()]
+        return [pools for number, (stage, pools) in enumerate(stages) if (stage, pools) not in stages[:number]]
 
 
 def entry_points(folder: Path, plugins: Mapping[str, str]) -> Path:
@@ -76,8 +83,12 @@ def entry_points(folder: Path, plugins: Mapping[str, str]) -> Path:
     return folder
 
 
-def environment(folder: Path, variables: Mapping[str, str], *, ours: bool = True) -> dict[str, str]:
-    """The environment of a server: both plugins, or the CPU one alone."""
+def environment(folder: Path, variables: Mapping[str, str], *, ours: bool = True, pretends: str = "") -> dict[str, str]:
+    """The environment of a server: both plugins, or the CPU one alone. `pretends`: a version that SGLang says it is."""
+    if pretends:
+        info = folder / f"sglang-{pretends}.dist-info"
+        info.mkdir(parents=True, exist_ok=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: sglang\nVersion: {pretends}\n", encoding="utf-8")
     plugins = {"cpu_host": "cpu_host:activate"}
     if ours:
         plugins["hicache_config"] = "hicache_config.engines.sglang:activate"
@@ -101,8 +112,9 @@ def start(
     arguments: Sequence[str],
     variables: Mapping[str, str] | None = None,
     *,
-    command: Sequence[str] = ("-m", "sglang.launch_server"),
+    command: Sequence[str] = LAUNCH,
     ours: bool = True,
+    pretends: str = "",
     timeout_s: float = 1200,
 ) -> Run:
     """Start a server, wait until it is ready or ends, stop it, and return what it printed."""
@@ -111,8 +123,8 @@ def start(
     full = [str(python), *command, *BASE, "--port", str(free_port()), *arguments]
     with log.open("w", encoding="utf-8") as out:
         process = subprocess.Popen(
-            ["nice", "-n", "10", *full], stdout=out, stderr=subprocess.STDOUT, cwd=folder,
-            env=environment(folder / "path", variables or {}, ours=ours), start_new_session=True,
+            full, stdout=out, stderr=subprocess.STDOUT, cwd=folder,
+            env=environment(folder / "path", variables or {}, ours=ours, pretends=pretends), start_new_session=True,
         )  # fmt: skip
     ready = False
     try:
