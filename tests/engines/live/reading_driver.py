@@ -93,12 +93,12 @@ def pages_of(built: dict[str, Any]) -> int:
     return int(built["slots"] // built["page_size"] if built["pages"] is None else built["pages"])
 
 
-def main() -> None:
+def main() -> int | None:
     name, _, cases = sys.argv[1:]
     driver = importlib.import_module(name)
     sys.argv = [name, cases]
-    driver.main()
+    return driver.main()  # not 0 where the process of a case failed
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
