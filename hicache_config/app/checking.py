@@ -16,6 +16,7 @@ from .examining import Examined, examine
 from .options import Options
 from .placing import at, placed
 from .suppressing import Suppressions
+from .together import together
 
 #: From so many sources on, checking them in several processes pays for starting these.
 _MANY = 64
@@ -82,15 +83,18 @@ def check_document(document: Document, options: Options) -> list[SourceReport]:
             SourceReport(document.source, document.format, findings=in_order(notes), text=document.text, is_broken=True)
         ]
     suppressions = Suppressions.of(document)
-    entries = [_entry(document, index, options, suppressions) for index in range(len(document.engines))]
+    examined = [examine(engine, document.format, options, document.source) for engine in document.engines]
+    entries = [_entry(document, index, each, options, suppressions) for index, each in enumerate(examined)]
+    shared = [at(document, found, None) for found in together(document, examined, options) if options.wants(found.code)]
     complaints = [each for each in suppressions.complaints() if options.wants(each.finding.code)]
-    entries[0] = replace(entries[0], findings=in_order((*entries[0].findings, *complaints)))
+    entries[0] = replace(entries[0], findings=in_order((*entries[0].findings, *complaints, *shared)))
     return entries
 
 
-def _entry(document: Document, index: int, options: Options, suppressions: Suppressions) -> SourceReport:
+def _entry(
+    document: Document, index: int, examined: Examined, options: Options, suppressions: Suppressions
+) -> SourceReport:
     engine = document.engines[index]
-    examined = examine(engine, document.format, options, document.source)
     # Notes of the whole document belong to its first engine, so that each is counted once.
     whole = document if index == 0 else replace(document, notes=())
     planned = examined.plans.get("sglang")

@@ -110,6 +110,10 @@ _page("HC109", "release-not-known", "warning", "A release newer than the newest 
 _page("HC111", "another-release-ran", "warning", "A server's own answer names its release, and sizes and rules differ "
 "between releases; without --sglang it is checked as the installed or the newest one.")  # fmt: skip
 
+_page("HC506", "engines-exceed-the-machine", "warning", "Each server looks at the machine for itself. Engines of one "
+"Compose file run on one machine: where each of them fits, but not all, the later ones are refused or the machine is "
+"killed. Engines that never run at the same time are told apart by nothing in the file.")  # fmt: skip
+
 # --- sizes --------------------------------------------------------------------------------------------------------
 
 _page(

@@ -23,6 +23,11 @@ def _log(slots: int | None = None) -> dict[str, str]:
     return {"server.log": _STARTED if slots is None else _STARTED + told}
 
 
+def _two_engines(size: int) -> dict[str, str]:
+    command = f"--model-path Qwen/Qwen3-8B --enable-hierarchical-cache --hicache-size {size}"
+    return {"compose.yaml": f'services:\n  a: {{command: "{command}"}}\n  b: {{command: "{command}"}}\n'}
+
+
 SOURCES: Mapping[str, Mapping[str, Any]] = {
     "HC001": {"bad_files": {"missing.json": None}, "good_files": _SIZE},
     "HC002": {"bad_files": {"args.json": '{"hicache_size": 100,}\n'}, "good_files": _SIZE},
@@ -108,6 +113,11 @@ SOURCES: Mapping[str, Mapping[str, Any]] = {
     },
     "HC313": {"bad_files": _log(600_000), "good_files": _log(678_208)},
     "HC314": {"bad_files": _log(678_208), "good_files": _log()},
+    "HC506": {
+        "bad_files": _two_engines(100),
+        "good_files": _two_engines(60),
+        "settings": {"host_memory": "150GB"},
+    },
     "HC109": {"bad": _ON, "good": _ON, "good_settings": {"sglang": "0.5.23"}},
     "HC110": {
         "bad": {**_ON, "hicache_size": 100},
