@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..core.units import GB
 from .case import Case
 from .common import flag, hicache
 from .registry import Seen, rule
@@ -151,11 +152,16 @@ def host_memory_not_divided(case: Case) -> Iterator[Seen]:
     ranks = max(case.args.tp_size * case.args.pp_size // max(case.args.nnodes, 1), 1)
     size = case.args.hicache_size
     if hicache(case) and case.gave("hicache_size") and size > 0 and ranks > 1:
+        # Several pools that each get the size, and pools on top of it, make more of it.
+        known = [stage.bytes or 0 for stage in case.plan.stages] if case.plan is not None else []
+        takes = max(size, round(max(known, default=0) / GB))
+        whole = f"{flag(case, 'hicache_size', size)} is per rank" + (
+            f", which takes {takes} GB" if takes > size else ""
+        )
         yield Seen(
             "hicache_size",
-            f"{flag(case, 'hicache_size', size)} is per rank: {size} GB x {ranks} = {size * ranks:,} GB on a node, "
-            "and SGLang "
-            f"{case.release.name} checks each rank against the whole machine",
+            f"{whole}: {takes} GB x {ranks} = {takes * ranks:,} GB on a node, and SGLang {case.release.name} checks "
+            "each rank against the whole machine",
             "Check the sum yourself (--host-memory), or run 0.5.19 or later.",
             asked=size,
         )

@@ -67,3 +67,17 @@ def test_where_nothing_fits_memory_is_asked_for(arguments: dict[str, Any], memor
     report = planned({"model_path": "Qwen/Qwen3-8B", "page_size": 64, **arguments}, "0.5.23", memory)
     (help_,) = (each.finding.help for each in report.findings if each.finding.code == "HC501")
     assert help_ == "Add memory, or use fewer ranks."
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        ("Qwen/Qwen3-8B", "--hicache-size 20 is per rank: 20 GB x 8 = 160 GB on a node"),
+        ("openai/gpt-oss-120b", "--hicache-size 20 is per rank, which takes 40 GB: 40 GB x 8 = 320 GB on a node"),
+        ("zai-org/GLM-5.1", "--hicache-size 20 is per rank, which takes 22 GB: 22 GB x 8 = 176 GB on a node"),
+    ],
+)
+def test_a_node_is_said_to_take_what_its_ranks_take(model: str, says: str) -> None:
+    report = planned({"model_path": model, "page_size": 64, "hicache_size": 20}, "0.5.16", 10**13)
+    (message,) = (each.finding.message for each in report.findings if each.finding.code == "HC684")
+    assert message.startswith(says)

@@ -314,7 +314,15 @@ def test_doctor_reports() -> None:
     assert all(len(line) <= 80 or " " not in line.strip() for line in text.splitlines())
 
 
-@pytest.mark.parametrize("text", ["{", "", '{"hicache_ratio": NaN}', '{"hicache_ratio": -Infinity}'])
+@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
+def test_a_schema_says_what_json_does_not_have_and_checks_the_rest(constant: str) -> None:
+    result = call("schema", "args", "-", input=f'{{"hicache_ratio": {constant}, "tp_size": 0}}')
+    assert result.exit_code == 1
+    assert f"/: {constant} is no number of JSON" in result.stdout
+    assert "/tp_size" in result.stdout
+
+
+@pytest.mark.parametrize("text", ["{", ""])
 def test_a_schema_is_not_held_against_what_is_no_json(text: str) -> None:
     result = call("schema", "args", "-", input=text)
     assert result.exit_code == 2
