@@ -52,3 +52,20 @@ def test_a_long_line_is_cut_around_its_place(line: str, data: st.DataObject) -> 
     meant = line[column - 1 : end - 1]
     assert meant.startswith(under.strip("…").rstrip()) or under.endswith("…")
     assert (len(line) > 72) == (shown[:1] == "…" or shown[-1:] == "…")
+
+
+@pytest.mark.parametrize(
+    ("message", "asked", "gets", "line"),
+    [
+        ("page_first becomes page_first_direct", "page_first", "page_first_direct", None),
+        ("--pp-size 4 turns the overlap schedule off", False, True, "      asked False, gets True"),
+        ("the ratio is taken", None, 2.0, "      gets 2.0"),
+        ("ratio 2.0 is taken", None, 2.0, None),
+        ("kernel copies can't move it", "kernel", "direct", "      asked kernel, gets direct"),
+    ],
+)
+def test_what_a_message_says_is_not_said_again(message: str, asked: object, gets: object, line: str | None) -> None:
+    finding = Finding("HC120", "a-rule", "note", message, asked=asked, gets=gets)
+    source = SourceReport("a", "json", findings=(Placed(finding),))
+    lines = report_text(Report("0.5.23", (source,)), color=False).split("\n")
+    assert [each for each in lines if "gets" in each] == ([] if line is None else [line])
