@@ -100,7 +100,7 @@ def mapped_zero_bytes(stage: Stage, index: int | None, *, allows_states: bool) -
         for group in stage.groups
         # DeepSeek V4's anchor is logical: it maps nothing and its followers hold the bytes.
         if group.leader.bytes_per_page == 0 and group.leader.page_rule == "added"
-        if not (allows_states and group.leader.name == "mamba")
+        if not (allows_states and group.leader.name == "mamba" and group.is_empty)
     ]
 
 

@@ -296,6 +296,13 @@ def test_a_plan_can_be_written_down() -> None:
     assert HostFraction(0.8, 2.0).as_dict() == {"kind": "fraction", "fraction": 0.8, "ratio": 2.0}
 
 
+def test_states_of_zero_bytes_that_others_follow_are_refused() -> None:
+    """Their followers would hold bytes, and nothing would say how many."""
+    stage = stage_of(DevicePool("mamba", 10, 0), DevicePool("index", None, 100, follows="mamba"))
+    for capacity in (TotalSize(10), DeviceRatio(2.0)):
+        assert [finding.code for finding in made([stage], capacity, "sglang").findings] == ["HC303"]
+
+
 def test_no_whole_size_stays_within_a_budget_below_one() -> None:
     assert made(glm(indexer=True)[:1], TotalSize(0.5), "sglang").stock_size_gb is None
     large = stage_of(DevicePool("kv", None, 10**9, 64))
