@@ -28,6 +28,8 @@ COMPARED = {
     "mamba_swa": "0.5.16",
     "packed drafts": "0.5.18",
 }
+#: The oldest release whose own configuration and pools of whole models were compared.
+WHOLE_MODELS = "0.5.21"
 _DRAFT_POOLS = frozenset({"draft", "draft_indexer", "draft_swa"})
 
 

@@ -17,7 +17,7 @@ from .drafts import own_draft_row
 from .family import Case
 from .minimax_settings import is_four_bit
 from .model import refuse
-from .older_pools import COMPARED, DRAFT_PAGES, DRAFTS, KEYS_APART, PACKED, as_built
+from .older_pools import COMPARED, DRAFT_PAGES, DRAFTS, KEYS_APART, PACKED, WHOLE_MODELS, as_built
 from .pieces import latent_row
 from .swa import row_shapes
 
@@ -102,13 +102,11 @@ def release_assumptions(case: Case, family: str, stages: Sequence[Stage]) -> tup
     name = case.release.name
     if name == NEWEST:
         return ()
-    held = (
-        "was compared with its constructors" if family in COMPARED else f"was read in its wheel and run with {NEWEST}"
-    )
-    texts = [
-        f"rows are computed as SGLang {NEWEST} does, with what {name} builds otherwise: for this family that {held}, "
-        f"on pools alone; whole models were compared with {NEWEST}"
-    ]
+    held = "compared with pools that its constructors built" if family in COMPARED else "read in its wheel, not run"
+    whole = f"whole models were compared with {NEWEST}"
+    if case.release.at_least(WHOLE_MODELS):
+        whole += f" and, fewer of them, with {name}"
+    texts = [f"rows are computed as SGLang {NEWEST} does, with what {name} builds otherwise ({held}); {whole}"]
     pools = [pool for stage in stages for pool in stage.pools]
     is_unsure = case.release.at_least(DRAFTS) and not case.release.at_least(DRAFT_PAGES)
     if is_unsure and any(pool.name == "draft" and pool.follow_rule == "pages" for pool in pools):

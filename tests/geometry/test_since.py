@@ -97,4 +97,25 @@ def test_a_draft_beside_the_model_takes_its_slots_through_a_ratio_up_to_0_5_22(r
 def test_an_older_release_is_an_assumption() -> None:
     assert at("0.5.23", DENSE).assumptions == ()
     (text,) = at("0.5.17", DENSE).assumptions
-    assert "0.5.17" in text
+    assert "what 0.5.17 builds otherwise (compared with pools that its constructors built)" in text
+    assert text.endswith("whole models were compared with 0.5.23")
+    (text,) = at("0.5.22", DENSE).assumptions
+    assert text.endswith("whole models were compared with 0.5.23 and, fewer of them, with 0.5.22")
+    assert "(read in its wheel, not run)" in at("0.5.20", "deepseek-ai/DeepSeek-V4-Flash", tp_size=8).assumptions[0]
+
+
+def test_what_an_older_release_leaves_open_is_an_assumption() -> None:
+    """The one page of a draft that hangs on device slots, and the one of index keys that 0.5.10 has beyond its rows."""
+    drafted = {"release": "0.5.17", "config": "deepseek-ai/DeepSeek-V3", **EAGLE}
+    assert "gives the draft a page more" in at(**drafted).assumptions[1]
+    assert not any("a page more" in text for text in at(**drafted, max_total_tokens=64_000).assumptions)
+    assert "one page of index keys" in at("0.5.10", "deepseek-ai/DeepSeek-V3.2").assumptions[1]
+
+
+def test_sparse_linear_hybrids_lack_index_keys_and_scales_up_to_0_5_21() -> None:
+    """What their host pools held was a bare row without its index keys (0.5.21, build_hybrid_mamba_stack)."""
+    keys = DevicePool("indexer", 1000, 3 * 132, 64, follows="kv", extra_pages=1)
+    pools = [DevicePool("kv", 1000, 3 * 656, 64), keys, DevicePool("mamba", 10, 4096)]
+    built = as_built(Release.of("0.5.21"), pools, 656, 576)
+    assert [(pool.name, pool.bytes_per_slot) for pool in built] == [("kv", 3 * 576), ("mamba", 4096)]
+    assert as_built(Release.of("0.5.22"), pools, 656, 576) == pools
