@@ -12,6 +12,9 @@ from collections.abc import Mapping as Map
 from .text import Builder, Traced, Unknown
 from .tree import Mapping, Node, Scalar, Sequence
 
+#: A variable that makes a longer text is not followed.
+LONGEST_VALUE = 65_536
+
 Substitute = Callable[[Traced], Traced]
 
 _KUBERNETES = re.compile(r"\$\$|\$\(([A-Za-z_][\w.-]*)\)", re.ASCII)
@@ -114,7 +117,11 @@ def _replaced(source: Traced, pattern: re.Pattern[str], make: Callable[[re.Match
     for match in pattern.finditer(source.text):
         for index in range(here, match.start()):
             out.add_from(source, index)
-        out.add_all(make(match, source.part(match.start(), match.end())))
+        part = source.part(match.start(), match.end())
+        value = make(match, part)
+        if len(out) + len(value.text) > LONGEST_VALUE:
+            value = Traced.hole(Unknown(match[0][:40], "is too long to follow", part.begin, part.end, "HC009"))
+        out.add_all(value)
         here = match.end()
     if here == 0:
         return source

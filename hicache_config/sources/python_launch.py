@@ -56,6 +56,11 @@ class PythonReader:
         found = [each for each in self.engines if each.given or each.not_known]
         return sorted(found[:MOST_ENGINES], key=_first_line)
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether the program goes on behind what was looked at."""
+        return self.evaluator.is_spent or self._statements > MOST_STATEMENTS
+
     # --- statements -----------------------------------------------------------------------------------------------
 
     def _body(self, body: Sequence[ast.stmt], scope: Scope) -> None:

@@ -20,6 +20,7 @@ DEEPEST = 40
 #: Expressions of one file that are looked at, and words of one list.
 MOST_STEPS = 60_000
 MOST_ITEMS = 4_096
+LONGEST_TEXT = 65_536
 
 _COMPUTED = "is computed by the program"
 
@@ -281,7 +282,10 @@ class Evaluator:
         own = self.value(func.value, scope, depth + 1)
         begin, end = self.span(node)
         row = given[0] if given and isinstance(given[0], Row) else None
-        if func.attr == "join" and isinstance(own, Traced) and own.is_known and row and self.spend(size_of(row)):
+        if func.attr == "join" and isinstance(own, Traced) and own.is_known and row:
+            size = size_of(row) + len(own.text) * len(row.items)
+            if size > LONGEST_TEXT or not self.spend(size):
+                return self.hole(node)
             return joined(row, own.text, begin, end)
         if func.attr == "split" and isinstance(own, Traced) and not node.args:
             return Row(tuple(split_words(own)))
@@ -320,7 +324,7 @@ def added(one: Value, other: Value, hole: Traced) -> Value:
     if isinstance(one, Traced) and isinstance(other, Row):
         return Row((one, *other.items)) if not one.is_known else hole
     left, right = text_of(one), text_of(other)
-    if left is None or right is None or len(left.text) + len(right.text) > 65_536:
+    if left is None or right is None or len(left.text) + len(right.text) > LONGEST_TEXT:
         return hole
     out = Builder(left.begin)
     out.add_all(left)
@@ -334,7 +338,7 @@ def joined(row: Row, between: str, begin: int, end: int) -> Traced:
     for index, word in enumerate(words_of(row)):
         for char in between if index else "":
             out.add(char, word.begin)
-        if len(out) < 65_536:
+        if len(out) < LONGEST_TEXT:
             out.add_all(word)
     return out.done(end)
 

@@ -15,7 +15,7 @@ from .container import Surroundings, engines_of_words, limit_of
 from .document import Engine
 from .env_file import variables_of
 from .limits import systemd_bytes
-from .manifest import split_words
+from .manifest import LONGEST_VALUE, split_words
 from .notes import NoteList
 from .text import Builder, Lines, Traced, Unknown
 
@@ -163,6 +163,8 @@ def _filled(word: Traced, variables: dict[str, Traced]) -> Traced:
         value = variables.get(match[1] or match[2] or "")
         if match[0] in ("$$", "%%"):
             out.add_from(word, match.start())
+        elif value is not None and len(out) + len(value.text) > LONGEST_VALUE:
+            out.add_hole(Unknown(match[0], "is too long to follow", part.begin, part.end, "HC009"))
         elif value is not None:
             out.add_all(value.moved_to(part.begin, part.end))
         else:

@@ -128,6 +128,40 @@ def test_a_script_that_doubles_its_variables_stays_small() -> None:
     assert [given.key for given in document.engines[0].given][-1:] == ["--pp-size"]
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.service", "[Service]\nEnvironment=A={a}\nExecStart=sglang serve --tp {b} --pp-size 2\n"),
+        ("compose.yaml", "services:\n  a:\n    command: sglang serve --tp {b} --pp-size 2\n"),
+        ("pod.yaml", "kind: Pod\nenv: {{A: {a}}}\nargs: [sglang, serve, --tp, {b}, --pp-size, '2']\n"),
+    ],
+)
+def test_a_long_value_put_in_many_times_is_not_followed(name: str, text: str, tmp_path: Path) -> None:
+    reference = "$(A)" if name.startswith("pod") else "${A}"
+    long = "a" * 60_000
+    (tmp_path / ".env").write_text(f"A={long}\n")
+    content = text.format(a=long, b=reference * 5_000)
+    (engine,) = read(str(tmp_path / name), text=content).engines
+    assert engine.not_known == ("--tp",)
+    assert engine.given[-1].key == "--pp-size"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "x = x + x\n" * 2_000,
+        "x = f'{x}{x}'\n" * 2_000,
+        "y = y + y\n" * 2_000,
+        "y += y\n" * 2_000,
+    ],
+)
+def test_a_program_that_doubles_its_values_ends(lines: str) -> None:
+    text = f"import sglang\nx = 'sglang serve '\ny = ['sglang', 'serve', '--tp', '2']\n{lines}"
+    document = read("x.py", text=text)
+    assert "HC005" in codes(document)
+    assert document.notes[-1].finding.message == "only the first part of this program is looked at"
+
+
 def test_a_hundred_megabytes_are_refused_in_little_memory(tmp_path: Path) -> None:
     path = tmp_path / "large.json"
     with path.open("wb") as file:

@@ -513,7 +513,16 @@ def test_a_program_that_python_refuses_is_said_to_be_one() -> None:
     assert codes(document) == ["HC002"]
 
 
-@pytest.mark.parametrize("text", ["(" * 9_000, "-" * 90_000 + "1", "x = " + "+".join("1" * 20_000), "f" + "(f" * 90])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(" * 9_000,
+        "-" * 90_000 + "1",
+        "x = " + "+".join("1" * 20_000),
+        "f" + "(f" * 90,
+        "x = 'ab'\ny = [x, x]\n" + "x = x.join(y)\n" * 2_000,
+    ],
+)
 def test_deep_python_ends(text: str) -> None:
     assert read("x.py", text=f"import sglang\n{text}\n").is_broken
 

@@ -11,7 +11,11 @@ from .content import Content, Result
 
 def read(content: Content) -> Result:
     """The servers that a program starts."""
-    engines = PythonReader(content.text, content.lines, content.release).read()
+    reader = PythonReader(content.text, content.lines, content.release)
+    engines = reader.read()
+    if reader.is_cut:
+        cut = note("HC005", "only the first part of this program is looked at", "Name the file that starts the server.")
+        return "python", in_order(engines), [cut]
     if not engines and parsed(content.text) is None:
         return "python", (), [note("HC002", "Python can't parse this program", "Run python -m py_compile on it.")]
     return "python", in_order(engines), ()
