@@ -23,13 +23,15 @@ def is_speculative(case: Case) -> bool:
     algorithm = algorithm_of(case)
     if not algorithm:
         return False
-    if algorithm not in {"EAGLE", "DSPARK"}:
+    # SGLang looks before it reads NEXTN as EAGLE (0.5.23, deepseek_v4_hook.py:apply_deepseek_v4_defaults).
+    asked = (case.args.speculative_algorithm or "").upper()
+    if asked not in {"EAGLE", "DSPARK"}:
         raise refuse(
             "HC625",
             "v4-draft-algorithm",
             f"--speculative-algorithm {case.args.speculative_algorithm} is refused for DeepSeek V4, which knows EAGLE "
             "and DSPARK",
-            "Write --speculative-algorithm EAGLE.",
+            "Write --speculative-algorithm EAGLE --speculative-eagle-topk 1.",
             argument="speculative_algorithm",
             asked=case.args.speculative_algorithm,
         )

@@ -312,8 +312,9 @@ def kv_type_not_for_these_kernels(case: Case) -> Iterator[Seen]:
     name = "kv_cache_dtype"
     kv_type = case.raw(name)
     used = {case.resolved("attention_backend"), case.raw("decode_attention_backend")}
+    older = () if case.release.at_least("0.5.21") else ("fp4_e2m1",)
     for kernels, taken in _TAKEN.items():
-        if kernels in used and kv_type not in (*taken, *_FP4, "fp4_e2m1", "mxfp8"):
+        if kernels in used and kv_type not in (*taken, *older):
             wanted = "bf16" if kv_type == "bfloat16" else "fp8_e4m3"
             yield Seen(
                 name,

@@ -194,6 +194,33 @@ def _states_in_a_buffer(case: Case, page: int | None) -> Iterator[Seen]:
 
 
 @rule(
+    "HC649",
+    "v4-eagle-without-one-branch",
+    "error",
+    since="0.5.12",
+    why="DeepSeek V4 drafts with EAGLE in a chain, and SGLang looks for --speculative-eagle-topk 1 before it fills the "
+    "number in. Source: SGLang 0.5.23, arg_groups/deepseek_v4_hook.py:apply_deepseek_v4_defaults.",
+    bad={**ON, "hicache_ratio": 2.0, "speculative_algorithm": "EAGLE"},
+    good={**ON, "hicache_ratio": 2.0, "speculative_algorithm": "EAGLE", "speculative_eagle_topk": 1,
+          "speculative_num_steps": 3, "speculative_num_draft_tokens": 4},
+    needs=("model",),
+    settings={"architecture": "DeepseekV4ForCausalLM"},
+)  # fmt: skip
+def v4_eagle_without_one_branch(case: Case) -> Iterator[Seen]:
+    """EAGLE for DeepSeek V4 with another number of branches than 1, or without it."""
+    algorithm, branches = str(case.raw("speculative_algorithm") or "").upper(), case.raw("speculative_eagle_topk")
+    if case.traits is not None and case.traits.v4 and algorithm == "EAGLE" and branches != 1:
+        yield Seen(
+            "speculative_algorithm" if branches is None else "speculative_eagle_topk",
+            f"{flag(case, 'speculative_algorithm', 'EAGLE')} is refused for DeepSeek V4 without "
+            f"{flag(case, 'speculative_eagle_topk', 1)}",
+            f"Write {flag(case, 'speculative_eagle_topk', 1)}.",
+            asked="EAGLE" if branches is None else branches,
+            fix=Fix({"speculative_eagle_topk": 1}),
+        )
+
+
+@rule(
     "HC645",
     "chunk-not-a-multiple-of-the-page",
     "error",

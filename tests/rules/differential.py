@@ -128,7 +128,7 @@ EXPLAINED: dict[tuple[str, str], str] = {
     ("missed", "arg_groups/parallel_hook.py:handle_context_parallelism"): "context parallelism for prefill by itself",
     ("missed", "arg_groups/parallel_hook.py:_boundary_parallelism_overrides"): "context parallelism of a class",
     ("missed", "arg_groups/parallel_hook.py:handle_decode_context_parallelism: --dcp-comm"): "how ranks exchange",
-    ("missed", "arg_groups/deepseek_v4_hook.py"): "DeepSeek V4's own drafts and context parallelism",
+    ("missed", "arg_groups/deepseek_v4_hook.py:validate_deepseek_v4_cp"): "context parallelism for prefill by itself",
     ("missed", "arg_groups/kv_cache_hook.py:handle_page_major_kv_layout"): "unified memory's own list of kernels",
     ("missed", "arg_groups/kv_cache_hook.py:validate_prefill_only_disable_kv_cache_args"): "a server without KV cache",
     ("missed", "arg_groups/attention_hook.py"): "attention kernels that a GPU or a setting does not take",
