@@ -20,7 +20,8 @@ PageRule = Literal["added", "whole"]
 
 #: How a follower takes the size of its leader: "pages": the leader's pages; "ratio": `int(D * (T / D)) // P + 1` in
 #: floats, with its own device slots `D` and the leader's host slots `T`, so the leader's pages or one more (drafts
-#: with a sliding window, hybrid_pool_assembler.py:build_swa_draft_pools and build_hybrid_swa_group).
+#: with a sliding window, hybrid_pool_assembler.py:build_swa_draft_pools and build_hybrid_swa_group; up to 0.5.22 every
+#: draft beside the model). `T` is counted in pages of the follower's own width.
 FollowRule = Literal["pages", "ratio"]
 
 #: Amounts beyond this are refused: SGLang's collectives carry 64-bit integers.
