@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 warnings.filterwarnings("ignore")
 logging.disable(logging.WARNING)
@@ -164,10 +164,14 @@ host_base.HostKVCache.clear = _forget_free_lists
 
 
 class UntouchedDevice(TorchFunctionMode):
-    """Makes large torch.zeros and torch.empty on the CPU take address space instead of memory."""
+    """Makes large torch.zeros and torch.empty on the CPU take address space instead of memory, and zeroing it nothing."""
+
+    _reserved: ClassVar[set[int]] = set()
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
+        if function is torch.Tensor.zero_ and args[0].untyped_storage().data_ptr() in self._reserved:
+            return args[0]  # it is zero as it comes
         if str(kwargs.get("device")) == "cuda":
             kwargs["device"] = "cpu"  # some states of earlier releases name the GPU themselves
         if function in (torch.zeros, torch.empty) and str(kwargs.get("device", "cpu")) == "cpu":
@@ -179,12 +183,14 @@ class UntouchedDevice(TorchFunctionMode):
                 return self.reserve(tuple(int(length) for length in size), kwargs.get("dtype"), elements)
         return function(*args, **kwargs)
 
-    @staticmethod
-    def reserve(size: tuple[int, ...], dtype: torch.dtype | None, elements: int) -> torch.Tensor:
+    @classmethod
+    def reserve(cls, size: tuple[int, ...], dtype: torch.dtype | None, elements: int) -> torch.Tensor:
         dtype = dtype or torch.get_default_dtype()
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0x4000)
         memory = mmap.mmap(-1, elements * dtype.itemsize, flags=flags)
-        return torch.frombuffer(memory, dtype=torch.uint8).view(dtype).view(size)
+        made = torch.frombuffer(memory, dtype=torch.uint8).view(dtype).view(size)
+        cls._reserved.add(made.untyped_storage().data_ptr())
+        return made
 
 
 for _class in list(vars(memory_pool).values()):
