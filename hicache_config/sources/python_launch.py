@@ -238,6 +238,9 @@ class PythonReader:
         if isinstance(value, Row):
             words = words_of(value)
             if not words or not self._starts(words):
+                for item in value.items[:20]:
+                    if isinstance(item, Row | Table):
+                        self._command(item, environment, whole=whole)
                 nested = words if len(words) < 20 else []
                 for word in nested if whole or any(mentions_launch(each.text) for each in nested) else ():
                     self._command(word, environment)
