@@ -18,6 +18,8 @@ _DTYPES = {
     "float": "float32",
     "float32": "float32",
 }
+#: Classes that run in bfloat16 whatever is asked (arg_groups/model_override_base.py:MODEL_OVERRIDES).
+_BFLOAT16_ALONE = frozenset({"MistralLarge3ForCausalLM", "PixtralForConditionalGeneration"})
 
 
 def weights_dtype(model: Model, asked: str) -> str:
@@ -25,10 +27,11 @@ def weights_dtype(model: Model, asked: str) -> str:
 
     A checkpoint of float32, or one that names none, runs in float16 (Gemma in bfloat16).
     """
+    mxfp4 = model.architecture == "GptOssForCausalLM" and _method(_section(model)) == "mxfp4"
+    if mxfp4 or model.architecture in _BFLOAT16_ALONE:
+        return "bfloat16"
     if asked != "auto":
         return _DTYPES.get(asked.lower(), "bfloat16")
-    if model.architecture == "GptOssForCausalLM" and _method(_section(model)) == "mxfp4":
-        return "bfloat16"
     for part in (model.text, model.whole):
         written = part.get("dtype") or part.get("torch_dtype")
         if isinstance(written, str):

@@ -182,6 +182,16 @@ def _check(case: Case) -> None:
             "stops when it builds the host pools",
             "Unset SGLANG_OPT_SM120_DIRECT_SWA_KV.",
         )
+    if args.disable_hybrid_swa_memory:
+        raise refuse(
+            "HC691",
+            "v4-needs-window-pool",
+            "DeepSeek V4 does not run without its sliding-window pool: SGLang stops when it builds the device pools, "
+            "after the weights are loaded",
+            "Take --disable-hybrid-swa-memory out.",
+            argument="disable_hybrid_swa_memory",
+            asked=True,
+        )
     if given(args, "enable_encoder_swa_bounded_replay"):
         raise refuse(
             "HC623",

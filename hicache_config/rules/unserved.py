@@ -127,3 +127,19 @@ declare(
         late="mem_cache/memory_pool.py:_detect_conv_window_axis",
     )
 )
+
+_V4: Mapping[str, Any] = {**ON, "hicache_ratio": 2.0}
+
+declare(
+    Rule(
+        "HC691",
+        "v4-needs-window-pool",
+        "error",
+        why="DeepSeek V4's pools have no form without a sliding window. Source: SGLang 0.5.23, its own pools with "
+        "--disable-hybrid-swa-memory.",
+        bad={**_V4, "disable_hybrid_swa_memory": True},
+        good=_V4,
+        settings={"model": "deepseek-ai/DeepSeek-V4-Flash"},
+        late="mem_cache/deepseek_v4_memory_pool.py:_num_dsv4_physical_kv_pages",
+    )
+)

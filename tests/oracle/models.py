@@ -219,6 +219,8 @@ class Case:
             server_args, model_path=get_spec().speculative_draft_model_path, is_draft_model=True
         )
         model_class, _ = get_model_architecture(config)
+        if get_spec().speculative_draft_model_path not in {None, get_model().model_path}:
+            quant_config = model_objects.quantization_of(config)
         if config.num_nextn_predict_layers:
             inner = SimpleNamespace(layers=[None])
             known = {"model": inner, "config": config.hf_config, "quant_config": quant_config}

@@ -265,6 +265,26 @@ def decode() -> list[Case]:
     ]
 
 
+def found() -> list[Case]:
+    """Kinds that unseen cases showed: a model that drafts with itself, types that a class settles, wide pages."""
+    eagle = {"tp_size": 2, "page_size": 64, "hicache_size": 20, **MILLION, "speculative_algorithm": "EAGLE"}
+    made: list[Case] = [{"model": model, "args": eagle} for model in (QWEN, GPT_OSS, "Qwen--Qwen3-VL-8B-Instruct")]
+    made += [
+        {"model": "moonshotai--Kimi-K2-Instruct", "args": {**eagle, "tp_size": 8}},
+        {"model": "made--falcon-h1-34b", "args": {**eagle, "max_mamba_cache_size": 500}},
+        {"model": QWEN, "args": {**eagle, "page_size": 1, "speculative_algorithm": "NGRAM"}},
+        {"model": FLASH, "args": {"tp_size": 8, "hicache_ratio": 2.0, **MILLION, "disable_hybrid_swa_memory": True}},
+    ]
+    made += [
+        {"model": model, "args": {"tp_size": 1, "hicache_size": 10, **MILLION, "dtype": dtype}}
+        for model in ("special/gpt-oss-20b", "classes/PixtralForConditionalGeneration", QWEN)
+        for dtype in ("float32", "float16")
+    ]
+    latent = {"tp_size": 8, "page_size": 64, "hicache_size": 40, **MILLION}
+    made += [{"model": "deepseek-ai--DeepSeek-V3", "args": {**latent, "dcp_size": ranks}} for ranks in (2, 4)]
+    return made
+
+
 GROUPS = {
     "deepseek_v4": deepseek_v4,
     "minimax": minimax,
@@ -273,6 +293,7 @@ GROUPS = {
     "drafts": drafts,
     "unified": unified,
     "decode": decode,
+    "found": found,
 }
 
 

@@ -25,9 +25,11 @@ Case = dict[str, Any]
 
 @cache
 def config(name: str) -> Case:
-    """A config.json of tests/models/."""
-    content: Case = json.loads((TESTS / "models" / f"{name}.json").read_text(encoding="utf-8"))
-    return content
+    """A config.json of tests/models/, or one of the many in made/classes.json ("classes/NAME")."""
+    kind, _, inner = name.partition("/")
+    path = TESTS / "models" / ("made/classes.json" if kind == "classes" else f"{name}.json")
+    content: Case = json.loads(path.read_text(encoding="utf-8"))
+    return content[inner] if kind == "classes" else content
 
 
 def typed(case: Case) -> ServerArgs:
