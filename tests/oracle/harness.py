@@ -70,6 +70,8 @@ PAGE_POOLS = {
     "DeepSeekV4StateHostPool",
     "QSAIndexerPoolHost",
 }  # sized by whole pages
+#: Host pools that may hold no bytes: one has none by itself, states without layers are a tensor that maps nothing.
+MAPS_NOTHING = {"LogicalHostPool", "MambaPoolHost"}
 SMALL_TENSOR = 1 << 14  # elements; larger device buffers become untouched address space
 
 
@@ -125,8 +127,8 @@ class _EveryDevice(dict):
 _replace_everywhere("ALLOC_MEMORY_FUNCS", _EveryDevice())
 
 
-def requested_bytes(host_pool: Any) -> list[int]:
-    """The sizes of the buffers that this pool really requested."""
+def allocated_bytes(host_pool: Any) -> int:
+    """The sizes of the buffers that this pool really requested, added up."""
     found: dict[int, int] = {}
 
     def walk(value: Any, depth: int) -> None:
@@ -142,12 +144,7 @@ def requested_bytes(host_pool: Any) -> list[int]:
 
     for value in vars(host_pool).values():
         walk(value, 0)
-    return list(found.values())
-
-
-def allocated_bytes(host_pool: Any) -> int:
-    """The sizes of the buffers that this pool really requested, added up."""
-    return sum(requested_bytes(host_pool))
+    return sum(found.values())
 
 
 def _forget_free_lists(self) -> None:
@@ -324,7 +321,6 @@ def _describe(entry: Any, follows: str | None) -> dict[str, Any]:
         "pages": pages,
         "bytes": allocated_bytes(host),
         "host_pool": type(host).__name__,
-        "maps_nothing": 0 in requested_bytes(host),
         "layers": getattr(host, "layer_num", getattr(host, "num_mamba_layers", None)),
     }
     if type(host).__name__ in PAGE_POOLS:
@@ -368,7 +364,7 @@ def over_stages(build_stage: Any, count: int) -> dict[str, Any]:
         final = [_one(build_stage, stage, agreed) for stage in range(count)]
     for number, stage in enumerate(final):
         for pool in stage["pools"]:
-            if pool.pop("maps_nothing") and pool["follows"] is None:
+            if pool["follows"] is None and pool["bytes"] == 0 and pool["host_pool"] not in MAPS_NOTHING:
                 hazards.append({"kind": "zero_bytes", "stage": number, "pool": pool["name"]})
     stages = []
     for alone, together in zip(own, final, strict=True):
