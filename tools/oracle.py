@@ -5,7 +5,8 @@ pins are for it): the one that $HICACHE_ORACLE_PYTHON names, else `python3.11` o
 
     python tools/oracle.py build  [--server] [--sglang 0.5.23]   make or reuse the environment, print its folder
     python tools/oracle.py run    [--server] [--sglang …] SCRIPT [ARGUMENTS…]
-    python tools/oracle.py record [pools|models|special|collective|resolution|older] [--only TEXT] [--seconds N] [--resume]
+    python tools/oracle.py record [pools|models|special|classes|collective|resolution|older] [--only TEXT]
+                                  [--seconds N] [--resume]
     python tools/oracle.py sample [N] [--seed TEXT]               N recorded cases anew; fails when a figure changed
 
 Environments lie in $HICACHE_ORACLE, else in hicache-config/ below $XDG_CACHE_HOME or ~/.cache; a folder's name holds
@@ -42,7 +43,7 @@ BASE_STUBS = ("import_only.py", "triton", "torchvision")
 SERVER_STUBS = ("vllm",)
 #: Releases whose host pools import GPU kernels without asking for a GPU first.
 KERNEL_STUBS, WITH_KERNEL = ("sgl_kernel",), ("0.5.10", "0.5.11", "0.5.12", "0.5.13")
-RECORDED = ("pools", "models", "special", "collective", "resolution", "older")
+RECORDED = ("pools", "models", "special", "classes", "collective", "resolution", "older")
 
 
 class OracleError(Exception):
@@ -308,6 +309,10 @@ def case_lists(what: str) -> dict[str, list[dict[str, Any]]]:
         import special_cases
 
         return {"special": special_cases.cases()}
+    if what == "classes":
+        import class_cases
+
+        return {"classes": class_cases.cases()}
     if what == "resolution":
         import resolution_cases
 
