@@ -5,7 +5,7 @@ pins are for it): the one that $HICACHE_ORACLE_PYTHON names, else `python3.11` o
 
     python tools/oracle.py build  [--server] [--sglang 0.5.23]   make or reuse the environment, print its folder
     python tools/oracle.py run    [--server] [--sglang …] SCRIPT [ARGUMENTS…]
-    python tools/oracle.py record [pools|models|special|classes|collective|resolution|older] [--only TEXT]
+    python tools/oracle.py record [pools|models|special|classes|collective|resolution|older|whole] [--only TEXT]
                                   [--seconds N] [--resume]
     python tools/oracle.py sample [N] [--seed TEXT]               N recorded cases anew; fails when a figure changed
 
@@ -43,7 +43,8 @@ BASE_STUBS = ("import_only.py", "triton", "torchvision")
 SERVER_STUBS = ("vllm",)
 #: Releases whose host pools import GPU kernels without asking for a GPU first.
 KERNEL_STUBS, WITH_KERNEL = ("sgl_kernel",), ("0.5.10", "0.5.11", "0.5.12", "0.5.13")
-RECORDED = ("pools", "models", "special", "classes", "collective", "resolution", "older")
+OLDER = ("older", "whole")
+RECORDED = ("pools", "models", "special", "classes", "collective", "resolution", *OLDER)
 
 
 class OracleError(Exception):
@@ -355,19 +356,27 @@ def record(what: str, only: str, seconds: float | None, resume: bool) -> None:
         print(f"{name}: {done} of {len(entries)} cases recorded", flush=True)
 
 
-def record_older(only: str) -> None:
-    """Record the pools of the releases before the newest whose number holds `only`, each in its own environment."""
+def record_older(what: str, only: str, seconds: float | None) -> None:
+    """Record the releases before the newest whose number holds `only`, each in its own environment.
+
+    `what` is "older" for pools and "whole" for whole models.
+    """
     import older_cases
 
+    driver, list_of = {
+        "older": ("pools.py", older_cases.every_case),
+        "whole": ("models.py", older_cases.whole_models),
+    }[what]
     for release in older_cases.RELEASES:
-        if only not in release:
+        entries = list_of(release)
+        if only not in release or not entries:
             continue
-        entries = older_cases.every_case(release)
+        deadline = None if seconds is None else time.monotonic() + seconds
         answers: dict[str, Any] = {}
-        for answers in answers_of("pools.py", entries, None, release):  # noqa: B007 - the last one holds them all
+        for answers in answers_of(driver, entries, deadline, release):  # noqa: B007 - the last one holds them all
             pass
-        keep("older", recordings.FOLDER / f"older-{release}.jsonl.gz", entries, answers, release)
-        print(f"older {release}: {len(answers)} of {len(entries)} cases recorded", flush=True)
+        keep(what, recordings.FOLDER / f"{what}-{release}.jsonl.gz", entries, answers, release)
+        print(f"{what} {release}: {len(answers)} of {len(entries)} cases recorded", flush=True)
 
 
 def sample(count: int, seed: str) -> int:
@@ -415,8 +424,8 @@ def main() -> int:
     try:
         if options.command == "record":
             for what in RECORDED if options.what == "all" else [options.what]:
-                if what == "older":
-                    record_older(options.only)
+                if what in OLDER:
+                    record_older(what, options.only, options.seconds)
                 else:
                     record(what, options.only, options.seconds, options.resume)
             return 0

@@ -54,6 +54,13 @@ def test_each_older_release_is_compared(tallies: dict[str, Any], minor: int) -> 
         assert tally.cases - sum(tally.skipped.values()) >= 25, family
 
 
+@pytest.mark.parametrize("release", ["0.5.21", "0.5.22"])
+def test_whole_models_of_older_releases_are_compared(tallies: dict[str, Any], release: str) -> None:
+    for family, count in {"dense": 25, "mla": 10, "dsa": 15, "swa": 2, "linear": 20}.items():
+        tally = tallies[f"{release} model: {family}"]
+        assert tally.cases - sum(tally.skipped.values()) >= count, family
+
+
 def test_a_host_pool_that_an_older_release_refuses_is_foreseen(replay: ModuleType) -> None:
     """Up to 0.5.14 a host pool no larger than its device pool is an assertion: it is told from all others."""
     geometry = {"heads": 1, "head_dim": 64, "v_head_dim": 64}

@@ -15,9 +15,12 @@ import sys
 from typing import Any
 
 import generate
+import model_cases
 
 #: Every release before the newest that has sizes of its own.
 RELEASES = tuple(f"0.5.{minor}" for minor in range(10, 23))
+#: Those of them in which models.py runs: SGLang told its runners their ranks in another way before.
+MODEL_RELEASES = ("0.5.21", "0.5.22")
 #: Cases of a family and release.
 COUNT = 40
 #: The families, and the first release that builds their pools.
@@ -95,6 +98,22 @@ def cases(release: str, family: str) -> list[dict[str, Any]]:
 def every_case(release: str) -> list[dict[str, Any]]:
     """The cases of all families."""
     return [entry for family in FAMILIES for entry in cases(release, family)]
+
+
+def whole_models(release: str) -> list[dict[str, Any]]:
+    """Of model_cases.py each model over pipeline stages, and each with its first draft, for the releases that run them."""
+    if release not in MODEL_RELEASES:
+        return []
+    chosen: dict[tuple[str, str], dict[str, Any]] = {}
+    for entry in model_cases.cases():
+        case = entry["case"]
+        if case.get("env") or case.get("patch") or "/" in case["model"]:
+            continue
+        if case["args"].get("speculative_algorithm"):
+            chosen.setdefault((case["model"], "draft"), entry)
+        elif case["args"].get("pp_size", 1) > 1:
+            chosen.setdefault((case["model"], "stages"), entry)
+    return list(chosen.values())
 
 
 def main() -> None:

@@ -112,6 +112,21 @@ def _alias_pools() -> None:
         shapes.create_full_rank = Absent
 
 
+def _alias_parameters() -> None:
+    """Drafts that a tree's parameters name in later releases: kept as attributes, where the builders look for them."""
+    kind = importlib.import_module("sglang.srt.mem_cache.cache_init_params").CacheInitParams
+    real, later = kind.__init__, ("mtp_draft_device_pools", "mtp_draft_mamba_pools", "sidecar_draft_device_pools")
+    known = inspect.signature(real).parameters
+
+    def construct(self: Any, *args: Any, **options: Any) -> None:
+        for name in later:
+            if name not in known:
+                setattr(self, name, options.pop(name, ()))
+        real(self, *args, **options)
+
+    kind.__init__ = construct
+
+
 def _alias_modules() -> None:
     if _module("mem_cache.storage.mmap") is None:
         older = _module("mem_cache.mmap_allocator")
@@ -232,4 +247,5 @@ if not since("0.5.23"):
     _alias_context()
     _alias_modules()
     _give_memory()
+    _alias_parameters()
     _alias_pools()

@@ -178,7 +178,8 @@ def _alias_strategies() -> None:
         hybrid = names != {"FULL"}
         sparse = isinstance(kvcache, pools.DSATokenToKVPool)
         if since("0.5.19") or (since("0.5.13") and hybrid) or (since("0.5.16") and sparse):
-            return _Way(real(kvcache, components))
+            strategy = real(kvcache, components)
+            return type(type(strategy).__name__, (_Way,), {})(strategy)
         if "MAMBA" in names:
             return _Way(_OwnTree("hi_mamba_radix_cache", "HiMambaRadixCache"))
         if hybrid and since("0.5.12"):

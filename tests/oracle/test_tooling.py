@@ -64,6 +64,15 @@ def test_older_releases_are_recorded_as_their_lists_ask_and_with_the_pins_in_the
     assert {entry["id"]: entry["case"] for entry in entries} == listed
 
 
+@pytest.mark.parametrize("release", older_cases.MODEL_RELEASES)
+def test_whole_models_of_older_releases_are_those_of_their_lists(release: str) -> None:
+    header, entries = recordings.read(recordings.FOLDER / f"whole-{release}.jsonl.gz")
+    assert oracle.header(release).items() <= header.items()
+    listed = {entry["id"]: entry["case"] for entry in older_cases.whole_models(release)}
+    assert {entry["id"]: entry["case"] for entry in entries}.items() <= listed.items()
+    assert header["complete"] == (len(entries) == len(listed))
+
+
 def test_every_release_before_the_newest_has_cases() -> None:
     """From the oldest that is supported on; a new release that is made the newest shows here."""
     assert (
