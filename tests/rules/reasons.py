@@ -48,7 +48,11 @@ REASONS: tuple[tuple[str, str, str], ...] = (
     ("arg_groups/overrides.py:_mla_kv_cache_dtype_checks", "", "HC244 HC245 HC605 HC606 HC247"),
     ("arg_groups/overrides.py:_cutedsl_prefill_backend_fill", "CuteDSL MLA backend only", "HC247 HC605 HC606"),
     ("arg_groups/model_overrides/qwen4_exp.py", "Qwen4-Exp does not support --enable-unified", "HC240"),
-    ("arg_groups/deepseek_v4_hook.py:apply_deepseek_v4_defaults", "Only EAGLE", "HC625 HC649 HC628"),
+    (
+        "arg_groups/deepseek_v4_hook.py:apply_deepseek_v4_defaults",
+        "Only EAGLE",
+        "HC625 HC649 HC628 HC691",
+    ),  # one refusal of a model at a time
     ("arg_groups/parallel_hook.py:handle_data_parallelism", "--dp-size", "HC435"),
     ("arg_groups/parallel_hook.py:handle_data_parallelism", "", "HC412"),
     ("arg_groups/parallel_hook.py:handle_decode_context_parallelism", "", "HC430"),

@@ -281,3 +281,12 @@ def test_the_older_spelling_of_attention_groups(release: str, groups: int, kept:
     args = ServerArgs(tp_size=2, dp_size=groups, enable_dp_attention=True)
     resolution = resolve_arguments(args, release)
     assert resolution.value("enable_dp_attention") is kept
+
+
+@pytest.mark.parametrize(("asked", "chosen"), [({}, "0"), (ON, "1")])
+def test_the_older_tree_matters_with_hicache_and_without_the_variable(
+    asked: dict[str, Any], chosen: str, tmp_path: Path
+) -> None:
+    settings = {"architecture": "GptOssForCausalLM", "sglang": "0.5.12"}
+    settings |= {"environment": {"SGLANG_ENABLE_UNIFIED_RADIX_TREE": chosen}}
+    assert "HC683" not in {each.code for each in findings(asked, settings, tmp_path)}
