@@ -28,8 +28,9 @@ COMPARED = {
     "mamba_swa": "0.5.16",
     "packed drafts": "0.5.18",
 }
-#: The oldest release whose own configuration and pools of whole models were compared.
+#: The oldest release whose own configuration and pools of whole models were compared, and the families of these.
 WHOLE_MODELS = "0.5.21"
+RUN_WHOLE = frozenset({"dense", "mla", "dsa", "linear", "swa", "deepseek_v4"})
 _DRAFT_POOLS = frozenset({"draft", "draft_indexer", "draft_swa"})
 
 

@@ -17,7 +17,7 @@ from .drafts import own_draft_row
 from .family import Case
 from .minimax_settings import is_four_bit
 from .model import refuse
-from .older_pools import COMPARED, DRAFT_PAGES, DRAFTS, KEYS_APART, PACKED, WHOLE_MODELS, as_built
+from .older_pools import COMPARED, DRAFT_PAGES, DRAFTS, KEYS_APART, PACKED, RUN_WHOLE, WHOLE_MODELS, as_built
 from .pieces import latent_row
 from .swa import row_shapes
 
@@ -102,9 +102,9 @@ def release_assumptions(case: Case, family: str, stages: Sequence[Stage]) -> tup
     name = case.release.name
     if name == NEWEST:
         return ()
-    held = "compared with pools that its constructors built" if family in COMPARED else "read in its wheel, not run"
+    held = "compared with pools that its constructors built" if family in COMPARED else "read in its wheel"
     whole = f"whole models were compared with {NEWEST}"
-    if case.release.at_least(WHOLE_MODELS):
+    if case.release.at_least(WHOLE_MODELS) and family in RUN_WHOLE:
         whole += f" and, fewer of them, with {name}"
     texts = [f"rows are computed as SGLang {NEWEST} does, with what {name} builds otherwise ({held}); {whole}"]
     pools = [pool for stage in stages for pool in stage.pools]

@@ -13,7 +13,7 @@ from ..arguments import ServerArgs
 from ..arguments.releases import table
 from ..core.releases import NEWEST, OLDEST
 from ..geometry import families
-from ..geometry.older_pools import COMPARED
+from ..geometry.older_pools import COMPARED, RUN_WHOLE, WHOLE_MODELS
 from ..rules.registry import all_rules
 from .pages import argument_page, rule_page, versions_of
 
@@ -64,10 +64,10 @@ def _arguments() -> str:
 
 
 def _older(family: str) -> str:
-    first = COMPARED.get(family)
-    if first is None:
-        return "read in their wheels, not run"
-    return f"pools of generated geometries, built by the constructors of each release from {first} on"
+    first, whole = COMPARED.get(family), f"whole models of each from {WHOLE_MODELS} on"
+    told = [] if first is None else [f"pools of generated geometries, by the constructors of each from {first} on"]
+    told += [whole] if family in RUN_WHOLE else []
+    return "; ".join(told) or "read in their wheels, not run"
 
 
 def _families() -> str:
