@@ -153,9 +153,9 @@ CASES += [
 BY_ID = {case.id: case for case in CASES}
 
 #: Our lines in a log, and those of a refusal on standard error.
-_OURS = re.compile(r"hicache-config|(error|warning) HC\d{3} ")
-#: SGLang's own lines about what it builds.
-_HOST_POOLS = re.compile(r"^(Allocating|Sync fixed|HiCache \w+ host pool|Attached hybrid|Tree cache|KV Cache is)")
+_OURS = re.compile(r"(hicache-config(: | \()|(error|warning) HC\d{3} ).*")
+#: SGLang's own lines about sizes, wherever they begin: a bar of progress may stand before them, of another rank too.
+_HOST_POOLS = re.compile(r"(Allocating|Sync fixed|HiCache \w+ host pool).*")
 _NOISE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|pid=\d+|[\d.]+ ?(?:s|GB|ms)\b|port=\d+")
 
 
@@ -183,9 +183,11 @@ def kept_of(case: Case, result: servers.Run) -> dict[str, Any]:
         "code": result.code,
         "ranks": len(result.told()),
         "stages": result.pools(),
-        "said": sorted(line for line in result.words("") if _OURS.match(line)),
+        "said": sorted({found[0] for line in result.words("") if (found := _OURS.search(line))}),
         "syncs": len(result.lines("Sync fixed-size HiCache")),
-        "lines": sorted(_NOISE.sub("~", line) for line in result.words("") if _HOST_POOLS.search(line)),
+        "lines": sorted(
+            {_NOISE.sub("~", found[0]) for line in result.words("") if (found := _HOST_POOLS.search(line))}
+        ),
     }
 
 
