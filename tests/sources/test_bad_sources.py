@@ -15,11 +15,7 @@ from hicache_config.sources import Document, read, read_all, read_command
 from hicache_config.sources.files import LARGEST
 
 from .hostile import check
-
-
-def codes(document: Document) -> list[str]:
-    notes = [*document.notes, *(noted for engine in document.engines for noted in engine.notes)]
-    return [noted.finding.code for noted in notes]
+from .looking import codes
 
 
 def refused(document: Document, code: str, *words: str) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 
 from hicache_config.core.capacity import Capacity, TotalSize
 from hicache_config.core.findings import ConfigurationError
+from hicache_config.core.plan import Plan
 from hicache_config.core.pools import DevicePool, Stage
 from hicache_config.core.releases import Release
 from hicache_config.core.terms import Accounting, Terms
-from hicache_config.sync import as_group
+from hicache_config.sync import as_group, resolve_with
 from hicache_config.sync.message import WORDS
 
 RELEASE = Release.of("0.5.23")
@@ -80,3 +81,9 @@ def the_error(results: Sequence[Any]) -> ConfigurationError:
     assert all(isinstance(result, ConfigurationError) for result in results), results
     assert all(result.findings == results[0].findings for result in results), [str(result) for result in results]
     return results[0]  # type: ignore[no-any-return]
+
+
+def planned(group: Any, **changes: Any) -> Plan:
+    """The seed case's plan for this rank, with some of what it asks changed."""
+    ranks = as_group(group)
+    return resolve_with(ranks, SEED[ranks.rank], changes.pop("asked", terms()), **changes)
