@@ -97,8 +97,7 @@ def _entry(
     engine = document.engines[index]
     # Notes of the whole document belong to its first engine, so that each is counted once.
     whole = document if index == 0 else replace(document, notes=())
-    planned = examined.plans.get("sglang")
-    extra = list(planned.findings) if planned else []
+    extra = list(examined.of_sizing("sglang"))
     if options.compare is not None:
         extra += compare(document, engine, options, examined, options.compare)
     return SourceReport(

@@ -51,6 +51,11 @@ class Examined:
     notes: tuple[Noted, ...] = ()
     skipped: tuple[Skipped, ...] = ()
 
+    def of_sizing(self, accounting: Accounting) -> tuple[Finding, ...]:
+        """What is wrong with the sizes of the host pools; nothing for a server that builds none (HiCache is off)."""
+        plan = self.plans.get(accounting)
+        return () if plan is None or not self.resolution.host_pools else plan.findings
+
 
 def examine(engine: Engine, form: str, options: Options, source: str = "") -> Examined:
     """Examine one engine of a document; `source` is where it was read, for files that it names."""

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from .capacity import TotalSize
-from .findings import Finding, has_errors
+from .findings import Finding, has_errors, stage_numbers
 from .offers import Offer, PoolOffer
 from .releases import Release
+from .sglang_size import zero_bytes
 from .terms import Accounting, Terms
 
 
@@ -38,7 +39,7 @@ class Agreement:
 
 def agree(offers: Sequence[Offer], terms: Terms) -> Agreement:
     """The agreement of all stages' offers, in the order of the stages (a single stage is a pipeline of one)."""
-    findings = worst_only([finding for offer in offers for finding in offer.findings])
+    findings = _once_a_pool(worst_only([finding for offer in offers for finding in offer.findings]))
     has_size = isinstance(terms.capacity, TotalSize)
     if terms.accounting == "sglang" and has_size:
         findings += _differing_pools(offers, terms.release)
@@ -64,11 +65,27 @@ def agree(offers: Sequence[Offer], terms: Terms) -> Agreement:
     return _agree_on_scale(offers, tuple(findings))
 
 
-def worst_only(findings: list[Finding]) -> list[Finding]:
+def worst_only(findings: Sequence[Finding]) -> list[Finding]:
     """The findings with one HC301, that of the stage which needs the largest size."""
     small = [finding for finding in findings if finding.code == "HC301"]
     worst = max(small, key=lambda finding: int(finding.detail["least_bytes"]), default=None)
     return [finding for finding in findings if finding.code != "HC301" or finding is worst]
+
+
+def _once_a_pool(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings, each once, with one HC303 for each pool, which names all stages that have no bytes of it."""
+    stages: dict[str | None, list[int]] = {}
+    for finding in findings:
+        if finding.code == "HC303" and finding.stage is not None:
+            stages.setdefault(finding.pool, []).append(finding.stage)
+    told: list[Finding] = []
+    for finding in findings:
+        each = finding
+        if finding.code == "HC303" and finding.stage is not None:
+            each = zero_bytes(str(finding.pool), stages[finding.pool])
+        if each not in told:
+            told.append(each)
+    return told
 
 
 def _agree_on_scale(offers: Sequence[Offer], findings: tuple[Finding, ...]) -> Agreement:
@@ -129,7 +146,7 @@ def _differing_pools(offers: Sequence[Offer], release: Release) -> list[Finding]
     if len(set(sets)) <= 1:
         return []
     listed = "; ".join(
-        f"stage{'s' if len(where) > 1 else ''} {', '.join(map(str, where))}: {', '.join(names) or 'none'}"
+        f"{stage_numbers(where)}: {', '.join(names) or 'none'}"
         for names in dict.fromkeys(sets)
         for where in [_where(names, sets)]
     )
@@ -172,7 +189,7 @@ def _differing(name: str, what: str, code: str, values: Sequence[tuple[int, str]
     if len(stages_by_value) <= 1:
         return []
     listed = "; ".join(
-        f"{value} on stage{'s' if len(where) > 1 else ''} {', '.join(map(str, where))}"
+        f"{value} on {stage_numbers(where)}"
         for value, where in sorted(stages_by_value.items(), key=lambda item: (len(item[0]), item[0]))
     )
     return [

@@ -7,7 +7,7 @@ Must not import anything of the project.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -74,3 +74,15 @@ def describe(finding: Finding) -> str:
     """One finding as a line of text without its place: `HC301 size-too-small: message. help`."""
     text = f"{finding.code} {finding.name}: {finding.message}"
     return f"{text.rstrip('.')}. {finding.help}" if finding.help else text
+
+
+def stage_numbers(stages: Sequence[int]) -> str:
+    """`stage 3`, `stages 0, 2`, `stages 0 to 4, 7`: ascending numbers, three in a row or more as a span."""
+    spans: list[list[int]] = []
+    for number in stages:
+        if spans and number == spans[-1][-1] + 1:
+            spans[-1].append(number)
+        else:
+            spans.append([number])
+    texts = [f"{span[0]} to {span[-1]}" if len(span) > 2 else ", ".join(map(str, span)) for span in spans]
+    return f"stage{'s' if len(stages) > 1 else ''} {', '.join(texts)}"

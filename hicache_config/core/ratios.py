@@ -24,7 +24,7 @@ def ratio_in_force(
     if isinstance(capacity, DeviceRatio):
         return capacity.ratio, (), []
     if any(group.leader.page_rule == "whole" for group in stage.owned):
-        return capacity.ratio, (), [_fraction_refused(index)]
+        return capacity.ratio, (), [_fraction_refused()]
     if allowance_bytes is None:
         text = (
             f"the host's memory is not given, so the ratio is taken as {capacity.ratio}, the most that SGLang "
@@ -93,7 +93,7 @@ def ratio_for(groups: Mapping[str, tuple[Group, int]]) -> float | None:
     return None
 
 
-def _fraction_refused(index: int | None) -> Finding:
+def _fraction_refused() -> Finding:
     return Finding(
         "HC306",
         "fraction-refused-for-pages",
@@ -103,5 +103,4 @@ def _fraction_refused(index: int | None) -> Finding:
         "Write --hicache-ratio 2.0, or the ratio that `hicache-config plan --accounting total` prints for a size.",
         argument="hicache_ratio",
         gets="an error",
-        stage=index,
     )

@@ -5,8 +5,10 @@ Must not import anything of the project but its floor.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .capacity import TotalSize
-from .findings import Finding
+from .findings import Finding, stage_numbers
 from .offers import Offer, offer_of
 from .pools import Group, Stage
 from .releases import Release
@@ -19,7 +21,7 @@ def resolve_size(stage: Stage, capacity: TotalSize, release: Release, index: int
         findings = [_all_zero(index)]
     whole = [group.leader.name for group in stage.owned if group.leader.page_rule == "whole"]
     if whole:
-        findings.append(_size_refused(capacity, index))
+        findings.append(_size_refused(capacity))
     shares = shares_gb(stage, capacity, release)
     unshared = [group.leader for group in stage.owned if group.leader.name not in shares]
     # One pool whose device slots are not known keeps the others from their shares; only it is to be given.
@@ -84,24 +86,29 @@ def mapped_zero_bytes(stage: Stage, index: int | None, *, allows_states: bool) -
     `allows_states`: states without bytes are built by a tensor that maps nothing, by a ratio since 0.5.15, by a size
     since it is split (0.5.23, mem_cache/pool_host/mamba.py:MambaPoolHost.init_kv_buffer; before, it divides by 0).
     """
-    where = "" if index is None else f"stage {index}: "
     return [
-        Finding(
-            "HC303",
-            "pool-of-zero-bytes",
-            "error",
-            f"{where}host pool {group.leader.name!r} would hold no bytes; SGLang maps a buffer of length 0 and stops "
-            "with EINVAL while the other stages wait",
-            "Give every stage a layer of each kind: change --pp-size or SGLANG_PP_LAYER_PARTITION.",
-            argument="pp_size",
-            stage=index,
-            pool=group.leader.name,
-        )
+        zero_bytes(group.leader.name, () if index is None else (index,))
         for group in stage.groups
         # DeepSeek V4's anchor is logical: it maps nothing and its followers hold the bytes.
         if group.leader.bytes_per_page == 0 and group.leader.page_rule == "added"
         if not (allows_states and group.leader.name == "mamba" and group.is_empty)
     ]
+
+
+def zero_bytes(pool: str, stages: Sequence[int]) -> Finding:
+    """The error for a host pool without bytes on these stages (none: the only one)."""
+    where = f"{stage_numbers(stages)}: " if stages else ""
+    return Finding(
+        "HC303",
+        "pool-of-zero-bytes",
+        "error",
+        f"{where}host pool {pool!r} would hold no bytes; SGLang maps a buffer of length 0 and stops with EINVAL while "
+        "the other stages wait",
+        "Give every stage a layer of each kind: change --pp-size or SGLANG_PP_LAYER_PARTITION.",
+        argument="pp_size",
+        stage=stages[0] if len(stages) == 1 else None,
+        pool=pool,
+    )
 
 
 def _all_zero(index: int | None) -> Finding:
@@ -116,7 +123,7 @@ def _all_zero(index: int | None) -> Finding:
     )
 
 
-def _size_refused(capacity: TotalSize, index: int | None) -> Finding:
+def _size_refused(capacity: TotalSize) -> Finding:
     return Finding(
         "HC304",
         "size-refused-for-pages",
@@ -125,5 +132,4 @@ def _size_refused(capacity: TotalSize, index: int | None) -> Finding:
         "Write --hicache-ratio; `hicache-config plan --accounting total` prints the ratio that a size equals.",
         argument="hicache_size",
         asked=capacity.size_gb,
-        stage=index,
     )

@@ -92,6 +92,5 @@ def examined(
 def findings(*args: Any, **more: Any) -> tuple[Finding, ...]:
     """All findings of an engine, those of its plan included."""
     found = examined(*args, **more)
-    plan = found.plans.get("sglang")
     notes = tuple(noted.finding for noted in found.notes)
-    return (*found.findings, *(plan.findings if plan is not None else ()), *notes)
+    return (*found.findings, *found.of_sizing("sglang"), *notes)

@@ -9,6 +9,7 @@ import pytest
 
 from hicache_config.arguments import ServerArgs
 from hicache_config.core.releases import Release
+from hicache_config.geometry.catalogue import catalogue_names
 from hicache_config.geometry.model import Model
 from hicache_config.geometry.pipeline import Pipeline, Settled
 from hicache_config.rules.backends.memory import host_bytes_per_rank
@@ -175,6 +176,19 @@ def test_what_only_host_pools_refuse_is_a_note_without_them(tmp_path: Path) -> N
     assert severities == {"note"}
     severities = {each.severity for each in findings({**ON, **off}, MODELS["llama"], tmp_path) if each.code == "HC605"}
     assert severities == {"error"}
+
+
+#: What keeps a server from running though it builds no host pools: its stages, or its device pools.
+WITHOUT_HOST_POOLS = {"HC415", "HC418"}
+
+
+@pytest.mark.parametrize("pp_size", [1, 2, 30])
+def test_without_hicache_no_model_is_refused_for_its_host_pools(pp_size: int) -> None:
+    """Sizes that would be wrong, pools without bytes, trees without a host tier: nothing of it is built."""
+    for name in catalogue_names():
+        given = {"model_path": name, "pp_size": pp_size, "max_total_tokens": 1_000_000}
+        found = {each.code for each in findings(given, {"model": name}) if each.severity == "error"}
+        assert found <= WITHOUT_HOST_POOLS, name
 
 
 def test_unknown_slots_leave_the_host_out(tmp_path: Path) -> None:

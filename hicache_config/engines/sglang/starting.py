@@ -11,12 +11,15 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core.findings import ConfigurationError, Finding, describe, has_errors
 from . import logger
 from .modes import VARIABLE, Mode, ModeError, read_mode
 from .versions import ENFORCED, installed_sglang, is_enforced
+
+if TYPE_CHECKING:
+    from ...core.terms import Accounting
 
 #: Arguments that make SGLang build host pools, or read a hicache argument.
 _CONCERNED = frozenset({"enable_hierarchical_cache", "disaggregation_decode_enable_offload_kvcache"})
@@ -143,9 +146,9 @@ def rule_findings(given: Mapping[str, Any], version: str, mode: Mode) -> list[Fi
     checked = check(given, sglang=version or None, environment=environment, gpu=_gpu(), host_memory=_memory())
     findings = [*checked.findings, *(noted.finding for noted in checked.notes)]
     enforced = mode is Mode.ENFORCE and is_enforced(version)
-    for accounting in ("sglang", "total") if enforced else ("sglang",):
-        plan = checked.plans.get(accounting)
-        findings += [finding for finding in plan.findings if finding not in findings] if plan is not None else []
+    accountings: tuple[Accounting, ...] = ("sglang", "total") if enforced else ("sglang",)
+    for accounting in accountings:
+        findings += [finding for finding in checked.of_sizing(accounting) if finding not in findings]
     return [
         finding
         for finding in findings
