@@ -17,7 +17,7 @@ from ..core.units import GB, AmountError, format_gb, parse_bytes
 from .given import Given
 from .names import Named, find
 from .printed import asked_for
-from .releases import Argument, known, table
+from .releases import Argument, known, match_flag, table
 from .server_args import ServerArgs
 from .text import TextError, convert
 
@@ -113,6 +113,10 @@ def _value(each: Given, named: Named) -> Any:
     return not value if named.is_negated else value
 
 
+#: Of so many arguments that a beginning may mean the names are shown.
+_MOST_CANDIDATES = 5
+
+
 # --- findings -----------------------------------------------------------------------------------------------------
 
 
@@ -123,6 +127,8 @@ def flag_of(name: str, release: str) -> str:
 
 
 def _unknown(each: Given, release: str) -> Finding:
+    if each.key.startswith("--") and (several := match_flag(release, each.key).candidates):
+        return _ambiguous(each, several, release)
     elsewhere = [name for name in known() if find(each.key, name) is not None]
     if elsewhere:
         return _not_in_release(each, release, elsewhere)
@@ -141,6 +147,19 @@ def _unknown(each: Given, release: str) -> Finding:
         argument=each.key,
         asked=each.value,
         fix=fix,
+    )
+
+
+def _ambiguous(each: Given, candidates: Sequence[str], release: str) -> Finding:
+    shown = ", ".join(candidates[:_MOST_CANDIDATES]) + (", …" if len(candidates) > _MOST_CANDIDATES else "")
+    return Finding(
+        "HC010",
+        "unknown-argument",
+        "error",
+        f"{each.key} is the beginning of several arguments of SGLang {release}, which refuses it",
+        f"Write the one that is meant in full: {shown}.",
+        argument=each.key,
+        asked=each.value,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -74,6 +75,16 @@ def test_an_abbreviation_is_read_as_argparse_does() -> None:
     (finding,) = reading.findings
     assert (finding.code, finding.severity) == ("HC106", "note")
     assert read(text("--tp", "2")).findings == ()
+
+
+@pytest.mark.parametrize("beginning", ["--pp", "--hicache-s", "--hicache"])
+def test_a_beginning_of_several_flags_names_them(beginning: str) -> None:
+    (finding,) = read(text(beginning, "2")).findings
+    assert (finding.code, finding.argument) == ("HC010", beginning)
+    assert "the beginning of several arguments" in finding.message
+    named = re.findall(r"--[a-z0-9-]+", finding.help)
+    assert 2 <= len(named) <= 5
+    assert all(flag.startswith(beginning) for flag in named)
 
 
 @pytest.mark.parametrize(
