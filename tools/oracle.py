@@ -11,6 +11,8 @@ pins are for it): the one that $HICACHE_ORACLE_PYTHON names, else `python3.11` o
 
 Environments lie in $HICACHE_ORACLE, else in hicache-config/ below $XDG_CACHE_HOME or ~/.cache; a folder's name holds
 a hash of its pins, so changed pins are another environment. A build that fails leaves nothing behind.
+
+Past 400 lines: pins, environments and recordings are one tool, whose parts share its constants with the tests.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 
 Live tests need $HICACHE_WHEELS, a folder of downloaded sglang wheels; the comparison with the real parser also needs
 the oracle's environment.
+Past 400 lines, since the small wheels that it makes are written out in it.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Importing this module imports SGLang and replaces, for this process only: the platform (a CUDA one), the allocator of
 host buffers (meta tensors that are counted), the minimum over pipeline stages (recorded, or replayed), the cache
 controller (no threads), the free lists of host pools and a Triton warm-up. Everything that decides a size is the
-wheel's own. Runs in the environment of tools/oracle.py, never in the project's own.
+wheel's own. Runs in the environment of tools/oracle.py, never in the project's own. Past 400 lines, since all that is
+replaced has to be in place before SGLang is imported, in one order.
 """
 
 # ruff: noqa: E402 - warnings and the platform have to be set before SGLang is imported
