@@ -9,6 +9,7 @@ a case differs, is gone or is new.
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -34,7 +35,7 @@ def cases_of(path: str, text: str) -> dict[str, Any]:
     """A recording's cases by name: its lines or entries by their id, or whatever its tables hold, by key."""
     if not text:
         return {}
-    if path.endswith(".jsonl"):
+    if path.endswith((".jsonl", ".jsonl.gz")):
         header, *entries = map(json.loads, text.splitlines())
         header.pop("cases", None)
         return {"header": header, **{entry.get("id", f"line {n}"): entry for n, entry in enumerate(entries, 2)}}
@@ -67,17 +68,28 @@ def compare(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
 
 def committed(revision: str) -> dict[str, str]:
     """The recordings of a revision: path to text."""
-    paths = _git("ls-tree", "-r", "--name-only", revision).splitlines()
-    return {path: _git("show", f"{revision}:{path}") for path in paths if any(fnmatch(path, one) for one in FILES)}
+    paths = _git("ls-tree", "-r", "--name-only", revision).decode().splitlines()
+    return {
+        path: text_of(path, _git("show", f"{revision}:{path}"))
+        for path in paths
+        if any(fnmatch(path, one) for one in FILES)
+    }
 
 
-def _git(*words: str) -> str:
-    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+def text_of(path: str, content: bytes) -> str:
+    """The text of a recording, which may be compressed."""
+    return (gzip.decompress(content) if path.endswith(".gz") else content).decode()
+
+
+def _git(*words: str) -> bytes:
+    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, check=True).stdout
 
 
 def main(revision: str = "HEAD") -> int:
     before = committed(revision)
-    now = {str(path.relative_to(ROOT)): path.read_text("utf-8") for one in FILES for path in ROOT.glob(one)}
+    now = {
+        str(path.relative_to(ROOT)): text_of(path.name, path.read_bytes()) for one in FILES for path in ROOT.glob(one)
+    }
     total = wrong = 0
     for path in sorted({*before, *now}):
         cases = cases_of(path, now.get(path, ""))

@@ -25,6 +25,7 @@ def load(folder: Path, name: str) -> ModuleType:
 
 oracle = load(ROOT / "tools", "oracle")
 recordings = load(HERE, "recordings")
+recorded = load(ROOT / "tools", "recorded")
 generate = load(HERE, "generate")
 model_cases = load(HERE, "model_cases")
 collective_cases = load(HERE, "collective_cases")
@@ -188,3 +189,15 @@ def test_an_environment_is_made_once_and_its_scripts_find_it(tmp_path: Path, mon
     assert not (oracle.site_packages(folder) / "vllm").exists()
     assert not (oracle.site_packages(folder) / "sgl_kernel").exists()
     assert oracle.build(server=True) != folder
+
+
+@pytest.mark.parametrize(
+    "path", [path for one in recorded.FILES for path in sorted(ROOT.glob(one))], ids=lambda p: p.name
+)
+def test_every_recording_can_be_held_against_another(path: Path) -> None:
+    text = recorded.text_of(path.name, path.read_bytes())
+    cases = recorded.cases_of(path.name, text)
+    assert len(cases) > 1
+    assert recorded.compare(cases, recorded.cases_of(path.name, text)) == []
+    name = next(name for name in cases if name != "header")
+    assert recorded.compare(cases, {**cases, name: None}) != []
