@@ -55,17 +55,7 @@ def plan(document: Document, options: Options | None = None, *, engine: int = 0)
         nodes=examined.machines.nodes,
         available_bytes=examined.machines.available_bytes,
         allowance_bytes=examined.machines.allowance_bytes,
-        assumptions=tuple(
-            dict.fromkeys(
-                (
-                    *_off(examined),
-                    *_unused(examined, options),
-                    *examined.staged.assumptions,
-                    *examined.machines.assumptions,
-                    *made.assumptions,
-                )
-            )
-        ),
+        assumptions=_assumptions(examined, options, made),
         findings=findings,
         source=document.source,
         text=document.text,

@@ -67,7 +67,7 @@ ADDED: tuple[FamilyPage, ...] = (
         formula=(
             "Whisper and EmbeddingGemma 2 have no prefix cache, and SGLang refuses HiCache (HC687); so it does for "
             "MiniCPM with sparse or lightning layers (HC640). Mamba 2 alone has a kv pool of no bytes, which can't be "
-            "mapped (HC688). Encoders (BERT, CLIP, Contriever), Moss-VL, Cosmos 3 and whatever runs through "
+            "mapped (HC688). Contriever, Moss-VL, Cosmos 3 and whatever runs through "
             "transformers' own code are refused as not known."
         ),
         checked=(

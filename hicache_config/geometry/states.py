@@ -333,11 +333,6 @@ def _mamba1(model: Model, ranks: int, types: StateTypes) -> Linear:
     return Linear((), tuple(range(model.integer("num_hidden_layers"))), state)
 
 
-def _head_width(model: Model) -> int:
-    own = model.maybe_integer("head_dim", least=1)
-    return own or model.integer("hidden_size") // model.integer("num_attention_heads")
-
-
 def _others(layers: int, linear: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(layer for layer in range(layers) if layer not in set(linear))
 
